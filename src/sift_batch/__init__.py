@@ -1,0 +1,1 @@
+"""The durable, polite, cancellable batch-fetch engine for Trio."""
