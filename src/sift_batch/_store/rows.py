@@ -1,0 +1,98 @@
+"""How do the values of the model become columns, and back?
+
+`result` is a BLOB of UTF-8 JSON. Text columns hold no lone surrogates (the caller's text was scrubbed
+on its way in), so that every read succeeds. What is read back is checked no more than it must be: an
+unknown option of another version is dropped rather than refused.
+"""
+
+import json
+from typing import Any, Final
+
+from .._model.idem import canonical_options, scrub
+from .._model.lifecycle import JobState, TargetState
+from .._model.values import NO_OPTIONS, CallerClass, Job, Options, Result, Target, TargetStatus
+
+JOB_COLUMNS: Final = (
+    "id, caller, caller_class, status, settled, error, targets_total, targets_done, targets_failed, "
+    "version, created_at, started_at, finished_at, lease, nbytes, rerun_of"
+)
+TARGET_COLUMNS: Final = "idx, url, options, status, error, hint, code, http_status, retryable, chars"
+
+_OPTION_TYPES: Final[dict[str, type]] = {
+    "mode": str,
+    "question": str,
+    "pages": str,
+    "grep": str,
+    "jq": str,
+    "context": bool,
+    "recover": bool,
+}
+# Enum look-ups by value cost more than the rest of a row; these tables cost next to nothing.
+_JOB_STATES: Final = {state.value: state for state in JobState}
+_TARGET_STATES: Final = {state.value: state for state in TargetState}
+_CLASSES: Final = {item.value: item for item in CallerClass}
+
+
+def job_from(row: tuple[Any, ...]) -> Job:
+    """Return the job in a row of `JOB_COLUMNS`."""
+    return Job(
+        id=row[0],
+        caller=row[1],
+        caller_class=_CLASSES[row[2]],
+        status=_JOB_STATES[row[3]],
+        settled=bool(row[4]),
+        error=row[5],
+        targets_total=row[6],
+        targets_done=row[7],
+        targets_failed=row[8],
+        version=row[9],
+        created_at=row[10],
+        started_at=row[11],
+        finished_at=row[12],
+        lease=row[13],
+        nbytes=row[14],
+        rerun_of=row[15],
+    )
+
+
+def target_status_from(row: tuple[Any, ...], blob: bytes | None) -> TargetStatus:
+    """Return the target in a row of `TARGET_COLUMNS`, with its result if there is one."""
+    return TargetStatus(
+        row[0],
+        row[1],
+        options_from(row[2]),
+        _TARGET_STATES[row[3]],
+        None if blob is None else result_from(blob),
+        row[4],
+        row[5],
+        row[6],
+        row[7],
+        bool(row[8]),
+        row[9],
+    )
+
+
+def result_from(blob: bytes) -> Result:
+    """Return the result that was stored as UTF-8 JSON."""
+    stored = json.loads(blob)
+    return Result(stored["content"], stored["meta"])
+
+
+def options_from(text: str) -> Options:
+    """Return the options that were stored as JSON; what this version does not know is dropped."""
+    if text == "{}":
+        return NO_OPTIONS
+    stored = json.loads(text)
+    if not isinstance(stored, dict):
+        raise ValueError("stored options are no JSON object")
+    known: dict[str, Any] = {
+        name: value for name, value in stored.items() if type(value) is _OPTION_TYPES.get(name)
+    }
+    return Options(**known)
+
+
+def target_row(idx: int, target: Target) -> tuple[int, str, str, int]:
+    """Return idx, url, options and their bytes, as a new target is stored."""
+    url = scrub(target.url)
+    options = canonical_options(target.options)
+    return idx, url, options, len(url.encode()) + len(options.encode())

@@ -1,0 +1,364 @@
+"""What does each step change? One plain function for each, and each is one transaction.
+
+A step reads what is there, asks the rulebook (`_model/lifecycle.py`) what may follow, and writes it.
+It runs between BEGIN IMMEDIATE and COMMIT, which are not its business, and may be run a second time
+when a commit that it shared with others failed; so it touches nothing but its connection.
+What the engine does with the answers is not decided here. Reads are in `queries.py`.
+"""
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any, Final
+
+from .._model.errors import StoreError
+from .._model.idem import idem_key
+from .._model.lifecycle import (
+    JobEvent,
+    JobState,
+    TargetEvent,
+    TargetState,
+    job_states_before,
+    last_target_event,
+    move_job,
+    move_target,
+)
+from .._model.store import (
+    CallerBusy,
+    Caps,
+    Created,
+    JobsBusy,
+    NewJob,
+    Outcome,
+    Recorded,
+    RerunOutcome,
+    Restarted,
+    Reused,
+    SubmitOutcome,
+    UnknownJob,
+    UnsettledJob,
+    Work,
+)
+from .._model.values import Caller, CallerClass, Job, Target
+from .queries import find_reusable, select_job, stored_bytes
+from .rows import JOB_COLUMNS, job_from, options_from, target_row
+from .schema import LIVE
+
+_PUT_BACK: Final = move_target(TargetState.RUNNING, TargetEvent.PUT_BACK).value
+_STARTED: Final = move_target(TargetState.PENDING, TargetEvent.START).value
+
+
+def restart(connection: sqlite3.Connection, *, owner: str, now: int) -> Restarted:
+    """Put right what an earlier process left: see `Store.acquire`."""
+    live = [row[0] for row in connection.execute(f"SELECT id FROM batch_job WHERE {LIVE} ORDER BY rowid")]
+    changed = set(live)
+    changed.update(row[0] for row in connection.execute("SELECT id FROM batch_job WHERE settled = 0"))
+    changed.update(
+        row[0]
+        for row in connection.execute("SELECT DISTINCT job_id FROM batch_target WHERE status = 'running'")
+    )
+    connection.execute("UPDATE batch_target SET status = ? WHERE status = 'running'", (_PUT_BACK,))
+    for state in job_states_before(JobEvent.RESTART):
+        connection.execute(
+            "UPDATE batch_job SET status = ?, error = 'restart', finished_at = ?, lease = ? WHERE status = ?",
+            (move_job(state, JobEvent.RESTART).value, now, now, state.value),
+        )
+    connection.execute("UPDATE batch_job SET settled = 1 WHERE settled = 0")
+    connection.executemany(
+        "UPDATE batch_job SET version = version + 1 WHERE id = ?", [(job_id,) for job_id in changed]
+    )
+    failed = [job for job_id in live if (job := select_job(connection, job_id)) is not None]
+    return Restarted(failed, stored_bytes(connection))
+
+
+def submit(
+    connection: sqlite3.Connection,
+    *,
+    owner: str,
+    new: NewJob,
+    key: str,
+    now: int,
+    ttl: float,
+    caps: Caps,
+    max_age: float | None,
+) -> SubmitOutcome:
+    """Look for an equal job, check the caps, insert: see `Store.submit`."""
+    equal = find_reusable(connection, caller=new.caller.name, key=key, now=now, ttl=ttl, max_age=max_age)
+    if equal is not None:
+        connection.execute("UPDATE batch_job SET lease = ? WHERE id = ? AND lease < ?", (now, equal, now))
+        return Reused(equal)
+    refusal = _over_caps(connection, new.caller.name, caps)
+    if refusal is not None:
+        return refusal
+    rows = [target_row(idx, target) for idx, target in enumerate(new.targets)]
+    _insert_job(
+        connection,
+        new.id,
+        new.caller,
+        key=key,
+        owner=owner,
+        total=len(rows),
+        nbytes=sum(row[3] for row in rows),
+        now=now,
+    )
+    connection.executemany(
+        "INSERT INTO batch_target(job_id, idx, url, options, nbytes) VALUES (?, ?, ?, ?, ?)",
+        [(new.id, *row) for row in rows],
+    )
+    return Created(_job(connection, new.id))
+
+
+def rerun(
+    connection: sqlite3.Connection,
+    *,
+    owner: str,
+    new_id: str,
+    source_id: str,
+    caller: Caller,
+    now: int,
+    ttl: float,
+    caps: Caps,
+) -> RerunOutcome:
+    """Insert a job of a settled one's targets, the finished ones carried over: see `Store.rerun`."""
+    source = select_job(connection, source_id, caller=caller.name, now=now, ttl=ttl)
+    if source is None:
+        return UnknownJob()
+    if not source.settled:
+        return UnsettledJob()
+    refusal = _over_caps(connection, caller.name, caps)
+    if refusal is not None:
+        return refusal
+    key = connection.execute("SELECT idem_key FROM batch_job WHERE id = ?", (source_id,)).fetchone()[0]
+    _insert_job(
+        connection, new_id, caller, key=key, owner=owner, total=source.targets_total, nbytes=0, now=now
+    )
+    connection.execute(
+        "INSERT INTO batch_target(job_id, idx, url, options, nbytes) "
+        "SELECT ?, idx, url, options, length(CAST(url AS BLOB)) + length(CAST(options AS BLOB)) "
+        "FROM batch_target WHERE job_id = ? AND status <> 'done'",
+        (new_id, source_id),
+    )
+    carried = connection.execute(
+        "INSERT INTO batch_target"
+        "(job_id, idx, url, options, status, code, http_status, retryable, chars, nbytes, result) "
+        "SELECT ?, idx, url, options, status, code, http_status, retryable, chars, nbytes, result "
+        "FROM batch_target WHERE job_id = ? AND status = 'done'",
+        (new_id, source_id),
+    ).rowcount
+    connection.execute(
+        "UPDATE batch_job SET targets_done = ?, rerun_of = ?, "
+        "nbytes = (SELECT total(nbytes) FROM batch_target WHERE job_id = ?) WHERE id = ?",
+        (carried, source_id, new_id, new_id),
+    )
+    if carried == source.targets_total:
+        state = move_job(JobState.QUEUED, last_target_event(carried, 0))
+        connection.execute(
+            "UPDATE batch_job SET status = ?, settled = 1, started_at = ?, finished_at = ? WHERE id = ?",
+            (state.value, now, now, new_id),
+        )
+    return Created(_job(connection, new_id))
+
+
+def begin(connection: sqlite3.Connection, *, owner: str, now: int) -> Work | None:
+    """Start the queued job that was submitted first: see `Store.begin`."""
+    row = connection.execute(
+        f"SELECT id FROM batch_job WHERE {LIVE} AND status = 'queued' AND owner = ? ORDER BY rowid LIMIT 1",
+        (owner,),
+    ).fetchone()
+    if row is None:
+        return None
+    job_id: str = row[0]
+    work = [
+        (idx, Target(url, options_from(options)))
+        for idx, url, options in connection.execute(
+            "SELECT idx, url, options FROM batch_target WHERE job_id = ? AND status = 'pending' ORDER BY idx",
+            (job_id,),
+        )
+    ]
+    connection.execute(
+        "UPDATE batch_target SET status = ? WHERE job_id = ? AND idx = ?", (_STARTED, job_id, work[0][0])
+    )
+    connection.execute(
+        "UPDATE batch_job SET status = ?, started_at = ?, version = version + 1 WHERE id = ?",
+        (move_job(JobState.QUEUED, JobEvent.START).value, now, job_id),
+    )
+    return Work(_job(connection, job_id), work)
+
+
+def record(
+    connection: sqlite3.Connection, *, owner: str, job_id: str, idx: int, outcome: Outcome, now: int
+) -> Recorded | None:
+    """Store one target and what follows from it for its job: see `Store.record`."""
+    row = connection.execute(
+        "SELECT status, settled, targets_total, targets_done, targets_failed FROM batch_job "
+        "WHERE id = ? AND owner = ?",
+        (job_id, owner),
+    ).fetchone()
+    if row is None or row[1]:
+        return None
+    size = len(outcome.result or b"") + len(outcome.error.encode()) + len(outcome.hint.encode())
+    if not _store_target(connection, job_id, idx, outcome, size):
+        return None
+    done = row[3] + 1
+    failed = row[4] + (outcome.status is TargetState.FAILED)
+    if row[0] == JobState.RUNNING.value and done < row[2]:
+        connection.execute(
+            "UPDATE batch_job SET targets_done = ?, targets_failed = ?, lease = max(lease, ?), "
+            "nbytes = nbytes + ?, version = version + 1 WHERE id = ?",
+            (done, failed, now, size, job_id),
+        )
+        connection.execute(
+            "UPDATE batch_target SET status = ? WHERE job_id = ? AND idx = "
+            "(SELECT idx FROM batch_target WHERE job_id = ? AND idx > ? AND status = 'pending' "
+            "ORDER BY idx LIMIT 1)",
+            (_STARTED, job_id, job_id, idx),
+        )
+        return Recorded(size, None)
+    state, finished = row[0], None
+    if state == JobState.RUNNING.value:
+        state, finished = move_job(JobState.RUNNING, last_target_event(row[2], failed)).value, now
+    connection.execute(
+        "UPDATE batch_job SET targets_done = ?, targets_failed = ?, lease = max(lease, ?), "
+        "nbytes = nbytes + ?, version = version + 1, status = ?, settled = 1, "
+        "finished_at = coalesce(finished_at, ?) WHERE id = ?",
+        (done, failed, now, size, state, finished, job_id),
+    )
+    return Recorded(size, _job(connection, job_id))
+
+
+def _store_target(connection: sqlite3.Connection, job_id: str, idx: int, outcome: Outcome, size: int) -> bool:
+    event = TargetEvent.SUCCEED if outcome.status is TargetState.DONE else TargetEvent.FAIL
+    stored = connection.execute(
+        "UPDATE batch_target SET status = ?, error = ?, hint = ?, code = ?, http_status = ?, retryable = ?, "
+        "chars = ?, nbytes = nbytes + ?, result = ? WHERE job_id = ? AND idx = ? AND status = 'running'",
+        (
+            move_target(TargetState.RUNNING, event).value,
+            outcome.error,
+            outcome.hint,
+            outcome.code,
+            outcome.http_status,
+            outcome.retryable,
+            outcome.chars,
+            size,
+            outcome.result,
+            job_id,
+            idx,
+        ),
+    )
+    return stored.rowcount == 1
+
+
+def stop(
+    connection: sqlite3.Connection,
+    *,
+    owner: str,
+    job_id: str,
+    event: JobEvent,
+    caller: str | None,
+    now: int,
+    in_flight: bool,
+    error: str,
+) -> Job | None:
+    """End a live job from outside: see `Store.stop`."""
+    job = select_job(connection, job_id, caller=caller, owner=owner)
+    if job is None or job.status not in job_states_before(event):
+        return None
+    # The lease moves: whoever reads the job has a whole TTL from its end.
+    connection.execute(
+        "UPDATE batch_job SET status = ?, error = ?, finished_at = ?, lease = max(lease, ?), settled = ?, "
+        "version = version + 1 WHERE id = ?",
+        (move_job(job.status, event).value, error, now, now, not in_flight, job_id),
+    )
+    if not in_flight:
+        _put_back(connection, job_id)
+    return _job(connection, job_id)
+
+
+def settle(connection: sqlite3.Connection, *, owner: str, job_id: str, now: int) -> Job | None:
+    """Settle a job that was ended from outside: see `Store.settle`."""
+    job = select_job(connection, job_id, owner=owner)
+    if job is None or job.status.live or job.settled:
+        return None
+    _put_back(connection, job_id)
+    connection.execute(
+        "UPDATE batch_job SET settled = 1, lease = max(lease, ?), version = version + 1 WHERE id = ?",
+        (now, job_id),
+    )
+    return _job(connection, job_id)
+
+
+def touch(connection: sqlite3.Connection, *, job_id: str, caller: str | None, now: int, ttl: float) -> bool:
+    """Move the lease to now: see `Store.touch`. Within one second, nothing is written."""
+    job = select_job(connection, job_id, caller=caller, now=now, ttl=ttl)
+    if job is None:
+        return False
+    if job.lease < now:
+        connection.execute("UPDATE batch_job SET lease = ? WHERE id = ?", (now, job_id))
+    return True
+
+
+def check(connection: sqlite3.Connection, *, now: int) -> None:
+    """Write a row and read it back: see `Store.check`."""
+    connection.execute("INSERT OR REPLACE INTO batch_check(id, at) VALUES (1, ?)", (now,))
+    row = connection.execute("SELECT at FROM batch_check WHERE id = 1").fetchone()
+    if row is None or row[0] != now:
+        raise StoreError("the store does not give back what was written; restore it from a backup")
+
+
+def key_of(caller: Caller, targets: Sequence[Target]) -> str:
+    """Return the key under which an equal submit finds the job."""
+    return idem_key(caller.name, targets)
+
+
+def _over_caps(connection: sqlite3.Connection, caller: str, caps: Caps) -> CallerBusy | JobsBusy | None:
+    own = connection.execute(
+        f"SELECT count(*) FROM batch_job WHERE {LIVE} AND caller = ?", (caller,)
+    ).fetchone()[0]
+    if own >= caps.per_caller:
+        newest = connection.execute(
+            f"SELECT id FROM batch_job WHERE {LIVE} AND caller = ? ORDER BY rowid DESC LIMIT 1", (caller,)
+        ).fetchone()[0]
+        return CallerBusy(newest)
+    live = connection.execute(f"SELECT count(*) FROM batch_job WHERE {LIVE}").fetchone()[0]
+    return JobsBusy() if live >= caps.total else None
+
+
+def _insert_job(
+    connection: sqlite3.Connection,
+    job_id: str,
+    caller: Caller,
+    *,
+    key: str,
+    owner: str,
+    total: int,
+    nbytes: int,
+    now: int,
+) -> None:
+    values: tuple[Any, ...] = (
+        job_id,
+        caller.name,
+        CallerClass(caller.caller_class).value,
+        key,
+        JobState.QUEUED.value,
+        owner,
+        total,
+        now,
+        now,
+        nbytes,
+    )
+    connection.execute(
+        "INSERT INTO batch_job(id, caller, caller_class, idem_key, status, owner, targets_total, created_at, "
+        "lease, nbytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        values,
+    )
+
+
+def _put_back(connection: sqlite3.Connection, job_id: str) -> None:
+    connection.execute(
+        "UPDATE batch_target SET status = ? WHERE job_id = ? AND status = 'running'", (_PUT_BACK, job_id)
+    )
+
+
+def _job(connection: sqlite3.Connection, job_id: str) -> Job:
+    return job_from(
+        connection.execute(f"SELECT {JOB_COLUMNS} FROM batch_job WHERE id = ?", (job_id,)).fetchone()
+    )
