@@ -59,7 +59,9 @@ class Config:
             )
 
 
-def check_number(name: str, value: object, *, whole: bool, zero: bool = False, infinite: bool = False) -> None:
+def check_number(
+    name: str, value: object, *, whole: bool, zero: bool = False, infinite: bool = False
+) -> None:
     """Raise unless `value` is a number above 0 (or 0, or infinite, where that is allowed)."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{name} must be a number, not {type(value).__name__}")

@@ -10,6 +10,10 @@ from typing import Protocol
 class EventLog(Protocol):
     """Takes events. It never raises, whatever the logger behind it does."""
 
+    @property
+    def debug_enabled(self) -> bool:
+        """Whether debug events go anywhere: a hot path asks before it puts one together."""
+
     def bind(self, **fields: str | int | float | bool) -> "EventLog":
         """Return a log whose events carry these fields as well."""
 

@@ -108,12 +108,14 @@ class Work(NamedTuple):
 class Recorded(NamedTuple):
     """What became of a job as one of its targets was stored.
 
-    `nbytes` is what was added to the stored bytes. `job` is the job as it is now if this step made
-    it terminal or settled it, else None: then its next target is `running`.
+    `nbytes` is what was added to the stored bytes. `job` is the job as it is now if this step
+    settled it, else None: then its next target is `running`. `ended` says whether this step made it
+    terminal; otherwise it had been ended from outside.
     """
 
     nbytes: int
     job: Job | None
+    ended: bool
 
 
 class Removed(NamedTuple):

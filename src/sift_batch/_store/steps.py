@@ -212,7 +212,7 @@ def record(
             "ORDER BY idx LIMIT 1)",
             (_STARTED, job_id, job_id, idx),
         )
-        return Recorded(size, None)
+        return Recorded(size, None, ended=False)
     state, finished = row[0], None
     if state == JobState.RUNNING.value:
         state, finished = move_job(JobState.RUNNING, last_target_event(row[2], failed)).value, now
@@ -222,7 +222,7 @@ def record(
         "finished_at = coalesce(finished_at, ?) WHERE id = ?",
         (done, failed, now, size, state, finished, job_id),
     )
-    return Recorded(size, _job(connection, job_id))
+    return Recorded(size, _job(connection, job_id), ended=finished is not None)
 
 
 def _store_target(connection: sqlite3.Connection, job_id: str, idx: int, outcome: Outcome, size: int) -> bool:

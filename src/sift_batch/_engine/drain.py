@@ -1,0 +1,216 @@
+"""The main job: one job, once, from start to finish.
+
+    begin      its first target is marked running          (workers.py asked the store for it)
+    may start  not while the runner closes or somebody is ending the job
+    attempt    call the fetch, shielded, and judge what came back
+    wait       after a busy answer: in the job's cancel scope, holding nothing
+    record     store the target, mark the next one, maybe end the job; shielded, until it is stored
+    leave      settle what was ended from outside, and let go
+
+The store decides what the job and its targets are; this walks along and remembers nothing that is not
+in the store already. Cancelling the job's scope ends a wait at once and an attempt never: the fetch
+and the store of its result stand in a shield, which gets its deadline when the runner closes.
+"""
+
+import contextvars
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import trio
+
+from .._model.config import Config
+from .._model.errors import TargetError
+from .._model.lifecycle import TargetState
+from .._model.store import Outcome, Recorded
+from .._model.values import Attempt, FetchFunc, Job, Target
+from .._model.values import attempt as attempt_variable
+from .attempt import Busy, Finished, attempt, failed
+from .busy import Patience, Wait, wait_out
+from .closing import Closing
+from .feeds import Feeds
+from .ledger import Ledger
+from .roster import LiveJob, Roster
+from .signals import Signals
+
+
+@dataclass(frozen=True, slots=True)
+class Shop:
+    """What every drain works with."""
+
+    config: Config
+    fetch: FetchFunc
+    context: contextvars.Context
+    ledger: Ledger
+    roster: Roster
+    feeds: Feeds
+    signals: Signals
+    closing: Closing
+    bytes_stored: Callable[[int], None]
+    job_ended: Callable[[Job, LiveJob], None]
+    job_settled: Callable[[Job, LiveJob], None]
+
+
+class Drain:
+    """One job on its way through a worker."""
+
+    def __init__(self, shop: Shop, live: LiveJob, job: Job, targets: Sequence[tuple[int, Target]]) -> None:
+        self._shop = shop
+        self._live = live
+        self._job_id = job.id
+        self._targets = targets
+        live.targets_left = len(targets)
+
+    async def run(self) -> None:
+        """Drain the job; returns when there is nothing more to do for it here."""
+        live = self._live
+        try:
+            with trio.CancelScope() as live.scope:
+                for idx, target in self._targets:
+                    if not await self._drain_target(idx, target):
+                        break
+        finally:
+            live.scope = None
+            with self._shop.closing.shield():
+                await self._leave()
+
+    async def _drain_target(self, idx: int, target: Target) -> bool:
+        """Bring one target to its end; False when no further target may start."""
+        patience = Patience(self._shop.config)
+        fetching, number = 0.0, 0
+        while await self._may_start():
+            number += 1
+            wait: Wait | None = None
+            with self._shop.closing.shield():
+                began = trio.current_time()
+                verdict = await self._attempt(idx, target, number)
+                fetching += trio.current_time() - began
+                if isinstance(verdict, Busy):
+                    wait = patience.plan(verdict)
+                    if wait is None:
+                        verdict = self._too_busy()
+                if isinstance(verdict, Finished):
+                    return await self._record(idx, verdict, fetching)
+                self._shop.roster.flight_ended(self._live)
+            if wait is None:
+                return False  # the grace was over before anything came back
+            await self._wait_out(idx, wait, patience)
+        return False
+
+    async def _wait_out(self, idx: int, wait: Wait, patience: Patience) -> None:
+        live, signals = self._live, self._shop.signals
+        began = trio.current_time()
+        live.wait_for(wait.reason, self._shop.ledger.now())
+        if live.log.debug_enabled:
+            live.log.event("target.busy", idx=idx, reason=wait.reason, wait=min(wait.limit, 1e9))
+        self._renew_context()
+        try:
+            await wait_out(wait)
+        finally:
+            waited = trio.current_time() - began
+            patience.waited(wait, waited)
+            live.wait_for("", None)
+            if not live.restricted:
+                signals.call("busy", wait.reason, waited)
+
+    async def _may_start(self) -> bool:
+        live = self._live
+        while live.stops:
+            # Somebody is ending the job: what comes of it decides whether this target starts.
+            await live.stops_over.park()
+        return live.stopped is None and not self._shop.closing.begun
+
+    async def _attempt(self, idx: int, target: Target, number: int) -> Finished | Busy:
+        live, shop = self._live, self._shop
+        attempt_variable.set(Attempt(self._job_id, idx, number))
+        shop.roster.flight_began(live)
+        live.attempt_deadline = trio.current_time() + shop.config.target_timeout
+        if live.log.debug_enabled:
+            live.log.event("target.started", idx=idx, attempt=number)
+        try:
+            return await attempt(
+                shop.fetch,
+                live.caller,
+                target,
+                seconds_allowed=shop.config.target_timeout,
+                limit=shop.config.result_max_bytes,
+            )
+        except BaseException:
+            shop.roster.flight_ended(live)
+            raise
+
+    def _too_busy(self) -> Finished:
+        seconds = self._shop.config.retry_for
+        return failed(
+            TargetError(
+                "busy",
+                hint=f"the host had no room for {seconds:g} seconds; submit the target again later",
+                code="busy",
+                status=429,
+                retryable=True,
+            ),
+            self._shop.config.result_max_bytes,
+        )
+
+    async def _record(self, idx: int, verdict: Finished, seconds: float) -> bool:
+        """Store a target; False when that was the last step of the job here."""
+        shop, live = self._shop, self._live
+        self._renew_context()
+        try:
+            recorded = await self._offer_record(idx, verdict.outcome)
+        finally:
+            shop.roster.flight_ended(live)
+        if recorded is None:
+            # Another runner has the job: there is nothing here that may be changed any more.
+            live.log.event("job.lost")
+            return False
+        live.targets_left -= 1
+        live.stored_here += 1
+        self._tell_stored(idx, verdict, seconds)
+        shop.bytes_stored(recorded.nbytes)
+        shop.feeds.changed(self._job_id)
+        if recorded.job is None:
+            return True
+        if recorded.ended:
+            shop.job_ended(recorded.job, live)
+        shop.job_settled(recorded.job, live)
+        return False
+
+    async def _offer_record(self, idx: int, outcome: Outcome) -> Recorded | None:
+        ledger, job_id = self._shop.ledger, self._job_id
+        try:
+            return await ledger.offer("record", lambda: ledger.record(job_id, idx, outcome), self._live)
+        finally:
+            if self._live.reason:
+                self._live.wait_for("", None)
+
+    def _tell_stored(self, idx: int, verdict: Finished, seconds: float) -> None:
+        signals, live, outcome = self._shop.signals, self._live, verdict.outcome
+        is_failed = outcome.status is TargetState.FAILED
+        if live.restricted:
+            signals.call("target_restricted", is_failed)
+            return
+        signals.call("target", verdict.error, seconds, len(outcome.result or b""))
+        if live.log.debug_enabled:
+            live.log.event(
+                "target.stored", idx=idx, outcome=outcome.status.value, seconds=seconds, code=outcome.code
+            )
+
+    async def _leave(self) -> None:
+        """Settle a job that was ended from outside, unless that has happened already."""
+        live, ledger = self._live, self._shop.ledger
+        while live.stops:
+            await live.stops_over.park()
+        if live.stopped is not None and not live.settled:
+            job = await ledger.offer("settle", lambda: ledger.settle(self._job_id), live)
+            if job is not None:
+                self._shop.job_settled(job, live)
+        self._shop.roster.left(live)
+        self._shop.feeds.changed(self._job_id)
+
+    def _renew_context(self) -> None:
+        """Let the next call of the fetch run in a fresh copy of the context of `open_runner`.
+
+        Trio runs each step of a task in `task.context`; a new one counts from the next time that the
+        task waits. So what a fetch sets in its context never reaches the next one.
+        """
+        trio.lowlevel.current_task().context = self._shop.context.copy()

@@ -1,0 +1,231 @@
+"""Who works now, and who must stop?
+
+The foreman hosts everything that runs: the workers, each of which asks the store for the job that was
+submitted first and drains it; the upkeep; the timekeeper. And it is the way out. Three scopes matter:
+
+- the *engine's* own shield round all of it, so that a cancellation from outside does not tear the
+  work apart but begins the closing (`watch` notices it, whatever the body does meanwhile);
+- the *work* scope inside, cancelled when closing begins: nothing new starts, waits end;
+- the shields of fetches in flight inside that, which get their deadline then (`closing.py`).
+
+The nursery can't be seen from outside: what the body raised is raised as it was, and nothing of ours
+comes wrapped in a group. Next room: `drain.py`.
+"""
+
+import math
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+import trio
+from trio.lowlevel import Abort, RaiseCancelT
+
+from .._model.lifecycle import JobEvent
+from .drain import Drain, Shop
+from .ending import Ending
+from .roster import LiveJob
+from .upkeep import Upkeep
+
+_STUCK_AFTER: Final = 5.0
+
+
+class Foreman:
+    """Hosts the tasks of one runner, and ends them."""
+
+    def __init__(self, shop: Shop, upkeep: Upkeep, ending: Ending, workers: int) -> None:
+        self._shop = shop
+        self._upkeep = upkeep
+        self._ending = ending
+        self._workers = workers
+        # One permit for each job that was stored and that no worker has asked for yet.
+        self._queued = trio.Semaphore(0)
+        self._begun = trio.lowlevel.ParkingLot()
+        self._work_scope = trio.CancelScope()
+        self._body_scope = trio.CancelScope()
+        self._ended = trio.Event()
+        self._watcher: trio.lowlevel.Task | None = None
+        # What a fetch raised that must end the program.
+        self._fatal: BaseException | None = None
+
+    def job_stored(self) -> None:
+        """Let a worker look for a queued job."""
+        self._queued.release()
+
+    # ---- the way in and out
+
+    @asynccontextmanager
+    async def host(self) -> AsyncIterator[None]:
+        """Run the engine round the block; what the block raises comes out as itself."""
+        error: BaseException | None = None
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._run_engine)
+            nursery.start_soon(self._watch)
+            try:
+                with self._body_scope:
+                    yield
+            except BaseException as exc:
+                error = exc
+            try:
+                error = await self._close(error)
+            finally:
+                self._release_watcher()
+        try:
+            if error is not None:
+                raise error
+        finally:
+            del error
+
+    async def _close(self, error: BaseException | None) -> BaseException | None:
+        """Wait until all work has ended; return what is to be raised."""
+        interrupt: BaseException | None = None
+        while not self._ended.is_set():
+            # A Ctrl-C in the grace ends it; everything else waits for its end.
+            try:
+                with trio.CancelScope(shield=True):
+                    self.begin_closing()
+                    await self._await_end()
+            except KeyboardInterrupt as exc:
+                self._shop.closing.end_grace()
+                interrupt = exc
+        return self._fatal or interrupt or error
+
+    async def _await_end(self) -> None:
+        closing = self._shop.closing
+        with trio.move_on_at(closing.grace_end + _STUCK_AFTER):
+            await self._ended.wait()
+            return
+        self._warn_stuck(math.inf)
+        await self._ended.wait()
+
+    def begin_closing(self) -> None:
+        """Start nothing more, and give what is in flight its grace. Safe to repeat."""
+        if self._work_scope.cancel_called:
+            return
+        self._shop.closing.begin(self._shop.config.shutdown_grace)
+        self._shop.signals.log.event(
+            "runner.closing",
+            live=self._shop.roster.live,
+            in_flight=self._shop.roster.in_flight,
+            grace=min(self._shop.config.shutdown_grace, 1e9),
+        )
+        self._work_scope.cancel()
+        self._shop.feeds.closing()
+        self._shop.roster.changed.unpark_all()
+
+    async def _watch(self) -> None:
+        """Begin the closing when the surrounding scope is cancelled, even if the body goes on."""
+        self._watcher = trio.lowlevel.current_task()
+
+        def noticed(_: RaiseCancelT) -> Abort:
+            # From this moment no submit is taken. The rest is done a turn later, by this task, since
+            # Trio is in the middle of delivering a cancellation now.
+            self._shop.closing.begun = True
+            self._release_watcher()
+            return Abort.FAILED
+
+        await trio.lowlevel.wait_task_rescheduled(noticed)
+        if not self._ended.is_set():
+            self.begin_closing()
+
+    def _release_watcher(self) -> None:
+        watcher, self._watcher = self._watcher, None
+        if watcher is not None:
+            trio.lowlevel.reschedule(watcher)
+
+    # ---- the work
+
+    async def _run_engine(self) -> None:
+        try:
+            with trio.CancelScope(shield=True):
+                async with trio.open_nursery() as timed:
+                    timed.start_soon(self._keep_time, timed)
+                    with self._work_scope:
+                        async with trio.open_nursery() as nursery:
+                            nursery.start_soon(self._upkeep.run)
+                            for _ in range(self._workers):
+                                nursery.start_soon(self._work)
+                    timed.cancel_scope.cancel()
+        finally:
+            self._shop.closing.begun = True
+            self._ended.set()
+
+    async def _work(self) -> None:
+        shop = self._shop
+        while True:
+            await self._queued.acquire()
+            trio.lowlevel.current_task().context = shop.context.copy()
+            work = await shop.ledger.offer("begin", shop.ledger.begin, None)
+            live = None if work is None else shop.roster.stored(work.job.id)
+            if work is None or live is None or live.settled:
+                continue  # it was ended from outside while it was queued
+            self._note_begin(live)
+            try:
+                await Drain(shop, live, work.job, work.targets).run()
+            except (KeyboardInterrupt, SystemExit) as exc:
+                self._end_at_once(exc)
+                return
+
+    def _note_begin(self, live: LiveJob) -> None:
+        shop = self._shop
+        live.queued = False
+        live.draining = True
+        live.wait_for("", None)
+        live.started = trio.current_time()
+        live.deadline = live.started + shop.config.job_timeout
+        if not live.restricted:
+            shop.signals.call("queued", live.started - live.submitted)
+        live.log.event("job.started")
+        shop.feeds.changed(live.id)
+        self._begun.unpark_all()
+
+    def _end_at_once(self, exc: BaseException) -> None:
+        """A fetch raised what must end the program: no grace, and the body ends as well."""
+        if self._fatal is None:
+            self._fatal = exc
+        self._shop.closing.end_grace()
+        self._work_scope.cancel()
+        self._body_scope.cancel()
+        self._shop.feeds.closing()
+
+    # ---- the clock
+
+    async def _keep_time(self, nursery: trio.Nursery) -> None:
+        """End jobs whose time is up, and tell of fetches that can't be ended."""
+        while True:
+            due = self._next_due()
+            if due is None:
+                await self._begun.park()
+                continue
+            await trio.sleep_until(due)
+            now = trio.current_time()
+            for live in self._shop.roster.jobs():
+                if live.deadline <= now and not live.expiring and not live.ended:
+                    live.expiring = True
+                    nursery.start_soon(self._expire, live)
+            self._warn_stuck(now)
+
+    def _next_due(self) -> float | None:
+        running = [live for live in self._shop.roster.jobs() if live.draining]
+        if not running:
+            return None
+        now = trio.current_time()
+        # Attempts that begin meanwhile are due later than this.
+        stuck = now + self._shop.config.target_timeout + _STUCK_AFTER
+        for live in running:
+            if live.in_flight and not live.warned:
+                stuck = min(stuck, live.attempt_deadline + _STUCK_AFTER)
+        return min([stuck, *(live.deadline for live in running if not live.expiring)])
+
+    async def _expire(self, live: LiveJob) -> None:
+        ledger = self._shop.ledger
+        await ledger.offer(
+            "stop", lambda: self._ending.stop(live.id, JobEvent.TIMEOUT, caller=None, error="timeout"), live
+        )
+
+    def _warn_stuck(self, now: float) -> None:
+        """Log each job with a fetch whose time was up 5 s before `now` and that goes on all the same."""
+        for live in self._shop.roster.jobs():
+            up = min(live.attempt_deadline, self._shop.closing.grace_end) + _STUCK_AFTER
+            if live.in_flight and not live.warned and up <= now:
+                live.warned = True
+                live.log.event("fetch.stuck")
