@@ -40,15 +40,15 @@ class Busy(NamedTuple):
 
 
 async def attempt(
-    fetch: FetchFunc, caller: Caller, target: Target, *, seconds_allowed: float, limit: int
+    fetch: FetchFunc, caller: Caller, target: Target, *, began: float, allowed: float, limit: int
 ) -> Finished | Busy:
     """Call the fetch once and judge what comes back.
 
-    `seconds_allowed` bounds the call; a fetch that returns a result although its time was up has
-    returned it. `limit` bounds what is stored, in bytes.
+    `allowed` seconds from `began` (Trio's clock) bound the call; a fetch that returns a result although
+    its time was up has returned it. `limit` bounds what is stored, in bytes.
     """
     result: object = _NOTHING
-    scope = trio.CancelScope(deadline=trio.current_time() + seconds_allowed)
+    scope = trio.CancelScope(deadline=began + allowed)
     try:
         with scope:
             result = await fetch(caller, target)
@@ -56,9 +56,7 @@ async def attempt(
         return judge(contain(exc), limit)
     if result is _NOTHING:
         return failed(
-            TargetError(
-                f"no result within {seconds_allowed:g} seconds", code="timeout", status=504, retryable=True
-            ),
+            TargetError(f"no result within {allowed:g} seconds", code="timeout", status=504, retryable=True),
             limit,
         )
     try:

@@ -2,9 +2,9 @@
 
     begin      its first target is marked running          (workers.py asked the store for it)
     may start  not while the runner closes or somebody is ending the job
-    attempt    call the fetch, shielded, and judge what came back
-    wait       after a busy answer: in the job's cancel scope, holding nothing
-    record     store the target, mark the next one, maybe end the job; shielded, until it is stored
+    attempt    call the fetch and judge what came back
+    wait       after a busy answer: holding nothing, ended at once by a cancel
+    record     store the target, mark the next one, maybe end the job; again until it is stored
     leave      settle what was ended from outside, and let go
 
 The store decides what the job and its targets are; this walks along and remembers nothing that is not
@@ -21,7 +21,6 @@ import trio
 from .._model.config import Config
 from .._model.errors import TargetError
 from .._model.lifecycle import TargetState
-from .._model.store import Outcome, Recorded
 from .._model.values import Attempt, FetchFunc, Job, Target
 from .._model.values import attempt as attempt_variable
 from .attempt import Busy, Finished, attempt, failed
@@ -58,13 +57,14 @@ class Drain:
         self._live = live
         self._job_id = job.id
         self._targets = targets
+        self._shield = trio.CancelScope(shield=True)
         live.targets_left = len(targets)
 
     async def run(self) -> None:
         """Drain the job; returns when there is nothing more to do for it here."""
         live = self._live
         try:
-            with trio.CancelScope() as live.scope:
+            with trio.CancelScope() as live.scope, self._shop.closing.shield() as self._shield:
                 for idx, target in self._targets:
                     if not await self._drain_target(idx, target):
                         break
@@ -75,42 +75,23 @@ class Drain:
 
     async def _drain_target(self, idx: int, target: Target) -> bool:
         """Bring one target to its end; False when no further target may start."""
-        patience = Patience(self._shop.config)
+        patience: Patience | None = None
         fetching, number = 0.0, 0
         while await self._may_start():
             number += 1
-            wait: Wait | None = None
-            with self._shop.closing.shield():
-                began = trio.current_time()
-                verdict = await self._attempt(idx, target, number)
-                fetching += trio.current_time() - began
-                if isinstance(verdict, Busy):
-                    wait = patience.plan(verdict)
-                    if wait is None:
-                        verdict = self._too_busy()
-                if isinstance(verdict, Finished):
-                    return await self._record(idx, verdict, fetching)
-                self._shop.roster.flight_ended(self._live)
-            if wait is None:
-                return False  # the grace was over before anything came back
-            await self._wait_out(idx, wait, patience)
+            began = trio.current_time()
+            verdict = await self._attempt(idx, target, number, began)
+            fetching += trio.current_time() - began
+            if isinstance(verdict, Busy):
+                patience = patience or Patience(self._shop.config)
+                wait = patience.plan(verdict)
+                if wait is not None:
+                    self._shop.roster.flight_ended(self._live)
+                    await self._wait_out(idx, wait, patience)
+                    continue
+                verdict = self._too_busy()
+            return await self._record(idx, verdict, fetching)
         return False
-
-    async def _wait_out(self, idx: int, wait: Wait, patience: Patience) -> None:
-        live, signals = self._live, self._shop.signals
-        began = trio.current_time()
-        live.wait_for(wait.reason, self._shop.ledger.now())
-        if live.log.debug_enabled:
-            live.log.event("target.busy", idx=idx, reason=wait.reason, wait=min(wait.limit, 1e9))
-        self._renew_context()
-        try:
-            await wait_out(wait)
-        finally:
-            waited = trio.current_time() - began
-            patience.waited(wait, waited)
-            live.wait_for("", None)
-            if not live.restricted:
-                signals.call("busy", wait.reason, waited)
 
     async def _may_start(self) -> bool:
         live = self._live
@@ -119,11 +100,11 @@ class Drain:
             await live.stops_over.park()
         return live.stopped is None and not self._shop.closing.begun
 
-    async def _attempt(self, idx: int, target: Target, number: int) -> Finished | Busy:
+    async def _attempt(self, idx: int, target: Target, number: int, began: float) -> Finished | Busy:
         live, shop = self._live, self._shop
         attempt_variable.set(Attempt(self._job_id, idx, number))
         shop.roster.flight_began(live)
-        live.attempt_deadline = trio.current_time() + shop.config.target_timeout
+        live.attempt_deadline = began + shop.config.target_timeout
         if live.log.debug_enabled:
             live.log.event("target.started", idx=idx, attempt=number)
         try:
@@ -131,34 +112,54 @@ class Drain:
                 shop.fetch,
                 live.caller,
                 target,
-                seconds_allowed=shop.config.target_timeout,
+                began=began,
+                allowed=shop.config.target_timeout,
                 limit=shop.config.result_max_bytes,
             )
         except BaseException:
             shop.roster.flight_ended(live)
             raise
 
+    async def _wait_out(self, idx: int, wait: Wait, patience: Patience) -> None:
+        live, signals = self._live, self._shop.signals
+        began = trio.current_time()
+        live.wait_for(wait.reason, self._shop.ledger.now())
+        if live.log.debug_enabled:
+            live.log.event("target.busy", idx=idx, reason=wait.reason, wait=min(wait.limit, 1e9))
+        self._renew_context()
+        # Nothing is in flight: a cancel of the job, or the closing, ends the wait at once.
+        self._shield.shield = False
+        try:
+            await wait_out(wait)
+        finally:
+            self._shield.shield = True
+            waited = trio.current_time() - began
+            patience.waited(wait, waited)
+            live.wait_for("", None)
+            if not live.restricted:
+                signals.call("busy", wait.reason, waited)
+
     def _too_busy(self) -> Finished:
         seconds = self._shop.config.retry_for
-        return failed(
-            TargetError(
-                "busy",
-                hint=f"the host had no room for {seconds:g} seconds; submit the target again later",
-                code="busy",
-                status=429,
-                retryable=True,
-            ),
-            self._shop.config.result_max_bytes,
+        error = TargetError(
+            "busy",
+            hint=f"the host had no room for {seconds:g} seconds; submit the target again later",
+            code="busy",
+            status=429,
+            retryable=True,
         )
+        return failed(error, self._shop.config.result_max_bytes)
 
     async def _record(self, idx: int, verdict: Finished, seconds: float) -> bool:
         """Store a target; False when that was the last step of the job here."""
-        shop, live = self._shop, self._live
+        shop, live, ledger, job_id = self._shop, self._live, self._shop.ledger, self._job_id
         self._renew_context()
         try:
-            recorded = await self._offer_record(idx, verdict.outcome)
+            recorded = await ledger.offer("record", lambda: ledger.record(job_id, idx, verdict.outcome), live)
         finally:
             shop.roster.flight_ended(live)
+            if live.reason:
+                live.wait_for("", None)
         if recorded is None:
             # Another runner has the job: there is nothing here that may be changed any more.
             live.log.event("job.lost")
@@ -167,21 +168,13 @@ class Drain:
         live.stored_here += 1
         self._tell_stored(idx, verdict, seconds)
         shop.bytes_stored(recorded.nbytes)
-        shop.feeds.changed(self._job_id)
+        shop.feeds.changed(job_id)
         if recorded.job is None:
             return True
         if recorded.ended:
             shop.job_ended(recorded.job, live)
         shop.job_settled(recorded.job, live)
         return False
-
-    async def _offer_record(self, idx: int, outcome: Outcome) -> Recorded | None:
-        ledger, job_id = self._shop.ledger, self._job_id
-        try:
-            return await ledger.offer("record", lambda: ledger.record(job_id, idx, outcome), self._live)
-        finally:
-            if self._live.reason:
-                self._live.wait_for("", None)
 
     def _tell_stored(self, idx: int, verdict: Finished, seconds: float) -> None:
         signals, live, outcome = self._shop.signals, self._live, verdict.outcome

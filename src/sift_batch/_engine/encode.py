@@ -36,17 +36,22 @@ def encode_result(result: object, limit: int) -> Outcome:
         if len(kept) < len(content):
             content, meta = kept, {**meta, "truncated": True}
     meta_json = _encode_meta(meta)
-    if len(meta_json) * 4 > limit and len(meta_json.encode()) > limit:
+    if len(meta_json) * 4 > limit and len(scrub(meta_json).encode()) > limit:
         raise BadResult(f"the result's meta has more than {limit:,} bytes")
-    content_json = scrub(_encode(content))
+    text = f'{{"content":{_encode_str(content)},"meta":{meta_json}}}'
+    try:
+        encoded = text.encode()
+    except UnicodeEncodeError:
+        encoded = scrub(text).encode()
     return Outcome(
         status=TargetState.DONE,
-        result=f'{{"content":{content_json},"meta":{meta_json}}}'.encode(),
+        result=encoded,
         chars=len(content),
         http_status=http_status(meta.get("http_status")),
     )
 
 
+_encode_str = json.encoder.encode_basestring
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
@@ -54,13 +59,18 @@ def _encode_meta(meta: Mapping[str, Any]) -> str:
     if not meta:
         return "{}"
     try:
-        return scrub(_encode(_plain(meta, _DEPTH_LIMIT)))
+        return _encode(_plain(meta, _DEPTH_LIMIT))
     except (TypeError, ValueError, OverflowError, RecursionError) as exc:
         raise BadResult("the result's meta holds what JSON can't hold") from exc
 
 
+_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
+
+
 def _plain(value: Any, depth: int) -> Any:
     """Return `value` with mappings as dicts, or raise for keys that JSON would turn into others."""
+    if type(value) in _SCALARS:
+        return value
     if depth == 0:
         raise ValueError
     if isinstance(value, Mapping):

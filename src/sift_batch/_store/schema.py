@@ -1,7 +1,8 @@
 """What is in the file, and how is a connection to it set up?
 
 `PRAGMA application_id` marks a file as ours and `PRAGMA user_version` holds the schema's version. A
-target's `result` stands last in its row with its size beside it, so that a summary never reads it.
+target's `result` stands last in its row with its size beside it, so that a summary never reads it;
+the table has rowids, since without them a result of 1 KB no longer fits into its row's page.
 There is no index on `lease`: it would cost a third more on every stored target, and what it would
 speed up runs once a minute. The two indexes on live jobs are partial; a query uses them only if it
 repeats their condition word for word (`LIVE`).
@@ -61,7 +62,7 @@ _TABLES: Final = (
         nbytes INTEGER NOT NULL,
         result BLOB,
         PRIMARY KEY(job_id, idx)
-    ) WITHOUT ROWID
+    )
     """,
     """
     CREATE TABLE batch_gone(

@@ -230,6 +230,7 @@ class MemoryStore(SqliteStore):
             self._owner = self._writes = None
 
     async def erase(self, owner: str) -> bool:
+        self._steps_of(owner)
         await trio.lowlevel.checkpoint()
         return True  # there is no log
 

@@ -188,48 +188,63 @@ def record(
     connection: sqlite3.Connection, *, owner: str, job_id: str, idx: int, outcome: Outcome, now: int
 ) -> Recorded | None:
     """Store one target and what follows from it for its job: see `Store.record`."""
-    row = connection.execute(
-        "SELECT status, settled, targets_total, targets_done, targets_failed FROM batch_job "
-        "WHERE id = ? AND owner = ?",
-        (job_id, owner),
-    ).fetchone()
-    if row is None or row[1]:
-        return None
     size = len(outcome.result or b"") + len(outcome.error.encode()) + len(outcome.hint.encode())
-    if not _store_target(connection, job_id, idx, outcome, size):
+    if not _store_target(connection, owner, job_id, idx, outcome, size):
         return None
-    done = row[3] + 1
-    failed = row[4] + (outcome.status is TargetState.FAILED)
-    if row[0] == JobState.RUNNING.value and done < row[2]:
-        connection.execute(
-            "UPDATE batch_job SET targets_done = ?, targets_failed = ?, lease = max(lease, ?), "
-            "nbytes = nbytes + ?, version = version + 1 WHERE id = ?",
-            (done, failed, now, size, job_id),
-        )
+    failed = outcome.status is TargetState.FAILED
+    # The usual case first, in one statement that is its own guard: this is the engine's hottest path.
+    goes_on = connection.execute(
+        "UPDATE batch_job SET targets_done = targets_done + 1, targets_failed = targets_failed + ?, "
+        "lease = max(lease, ?), nbytes = nbytes + ?, version = version + 1 "
+        "WHERE id = ? AND status = 'running' AND targets_done + 1 < targets_total",
+        (failed, now, size, job_id),
+    ).rowcount
+    if goes_on:
+        _start_next(connection, job_id, idx)
+        return Recorded(size, None, ended=False)
+    return _record_last(connection, job_id, failed, size, now)
+
+
+def _start_next(connection: sqlite3.Connection, job_id: str, idx: int) -> None:
+    started = connection.execute(
+        "UPDATE batch_target SET status = ? WHERE job_id = ? AND idx = ? AND status = 'pending'",
+        (_STARTED, job_id, idx + 1),
+    ).rowcount
+    if not started:
+        # A rerun: targets that were carried over lie between.
         connection.execute(
             "UPDATE batch_target SET status = ? WHERE job_id = ? AND idx = "
-            "(SELECT idx FROM batch_target WHERE job_id = ? AND idx > ? AND status = 'pending' "
-            "ORDER BY idx LIMIT 1)",
+            "(SELECT min(idx) FROM batch_target WHERE job_id = ? AND idx > ? AND status = 'pending')",
             (_STARTED, job_id, job_id, idx),
         )
-        return Recorded(size, None, ended=False)
-    state, finished = row[0], None
-    if state == JobState.RUNNING.value:
-        state, finished = move_job(JobState.RUNNING, last_target_event(row[2], failed)).value, now
+
+
+def _record_last(
+    connection: sqlite3.Connection, job_id: str, failed: bool, size: int, now: int
+) -> Recorded:
+    """Settle a job: its last target was stored, or it was ended from outside before."""
+    job = _job(connection, job_id)
+    state, ended = job.status, False
+    if job.status.live:
+        event = last_target_event(job.targets_total, job.targets_failed + failed)
+        state, ended = move_job(job.status, event), True
     connection.execute(
-        "UPDATE batch_job SET targets_done = ?, targets_failed = ?, lease = max(lease, ?), "
-        "nbytes = nbytes + ?, version = version + 1, status = ?, settled = 1, "
+        "UPDATE batch_job SET targets_done = targets_done + 1, targets_failed = targets_failed + ?, "
+        "lease = max(lease, ?), nbytes = nbytes + ?, version = version + 1, status = ?, settled = 1, "
         "finished_at = coalesce(finished_at, ?) WHERE id = ?",
-        (done, failed, now, size, state, finished, job_id),
+        (failed, now, size, state.value, now, job_id),
     )
-    return Recorded(size, _job(connection, job_id), ended=finished is not None)
+    return Recorded(size, _job(connection, job_id), ended=ended)
 
 
-def _store_target(connection: sqlite3.Connection, job_id: str, idx: int, outcome: Outcome, size: int) -> bool:
+def _store_target(
+    connection: sqlite3.Connection, owner: str, job_id: str, idx: int, outcome: Outcome, size: int
+) -> bool:
     event = TargetEvent.SUCCEED if outcome.status is TargetState.DONE else TargetEvent.FAIL
     stored = connection.execute(
         "UPDATE batch_target SET status = ?, error = ?, hint = ?, code = ?, http_status = ?, retryable = ?, "
-        "chars = ?, nbytes = nbytes + ?, result = ? WHERE job_id = ? AND idx = ? AND status = 'running'",
+        "chars = ?, nbytes = nbytes + ?, result = ? WHERE job_id = ? AND idx = ? AND status = 'running' "
+        "AND EXISTS (SELECT 1 FROM batch_job WHERE id = ? AND owner = ? AND settled = 0)",
         (
             move_target(TargetState.RUNNING, event).value,
             outcome.error,
@@ -242,6 +257,8 @@ def _store_target(connection: sqlite3.Connection, job_id: str, idx: int, outcome
             outcome.result,
             job_id,
             idx,
+            job_id,
+            owner,
         ),
     )
     return stored.rowcount == 1
