@@ -28,7 +28,7 @@ def encode_result(result: object, limit: int) -> Outcome:
     content, meta = result.content, result.meta
     if not isinstance(content, str):
         raise BadResult(f"the result's content is {type(content).__name__} in place of str")
-    if not isinstance(meta, Mapping):
+    if type(meta) is not dict and not isinstance(meta, Mapping):
         raise BadResult(f"the result's meta is {type(meta).__name__} in place of a mapping")
     # A str holds at most 4 bytes of UTF-8 for each character, so most need no second look.
     if len(content) * 4 > limit:

@@ -80,8 +80,7 @@ SubmitOutcome = Created | Reused | CallerBusy | JobsBusy
 RerunOutcome = Created | CallerBusy | JobsBusy | UnknownJob | UnsettledJob
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What is to be stored of one target.
 
     `result` is UTF-8 JSON `{"content": …, "meta": …}`, or None for a failed target; `chars` are the

@@ -95,4 +95,9 @@ def target_row(idx: int, target: Target) -> tuple[int, str, str, int]:
     """Return idx, url, options and their bytes, as a new target is stored."""
     url = scrub(target.url)
     options = canonical_options(target.options)
-    return idx, url, options, len(url.encode()) + len(options.encode())
+    return idx, url, options, utf8_length(url) + utf8_length(options)
+
+
+def utf8_length(text: str) -> int:
+    """Return how many bytes `text` has in UTF-8."""
+    return len(text) if text.isascii() else len(text.encode())

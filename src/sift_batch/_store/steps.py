@@ -40,7 +40,7 @@ from .._model.store import (
 )
 from .._model.values import Caller, CallerClass, Job, Target
 from .queries import find_reusable, select_job, stored_bytes
-from .rows import JOB_COLUMNS, job_from, options_from, target_row
+from .rows import JOB_COLUMNS, job_from, options_from, target_row, utf8_length
 from .schema import LIVE
 
 _PUT_BACK: Final = move_target(TargetState.RUNNING, TargetEvent.PUT_BACK).value
@@ -188,7 +188,7 @@ def record(
     connection: sqlite3.Connection, *, owner: str, job_id: str, idx: int, outcome: Outcome, now: int
 ) -> Recorded | None:
     """Store one target and what follows from it for its job: see `Store.record`."""
-    size = len(outcome.result or b"") + len(outcome.error.encode()) + len(outcome.hint.encode())
+    size = len(outcome.result or b"") + utf8_length(outcome.error) + utf8_length(outcome.hint)
     if not _store_target(connection, owner, job_id, idx, outcome, size):
         return None
     failed = outcome.status is TargetState.FAILED
@@ -219,9 +219,7 @@ def _start_next(connection: sqlite3.Connection, job_id: str, idx: int) -> None:
         )
 
 
-def _record_last(
-    connection: sqlite3.Connection, job_id: str, failed: bool, size: int, now: int
-) -> Recorded:
+def _record_last(connection: sqlite3.Connection, job_id: str, failed: bool, size: int, now: int) -> Recorded:
     """Settle a job: its last target was stored, or it was ended from outside before."""
     job = _job(connection, job_id)
     state, ended = job.status, False
