@@ -20,7 +20,9 @@ from .._model.values import Caller, FetchFunc, Target
 from .encode import BadResult, cut, encode_result, http_status
 
 _NOTHING: Final = object()
-_REASONS: Final = frozenset({"gate", "host", "retry_after"})
+_REASONS: Final = ("gate", "host", "retry_after")
+_PASS: Final = (KeyboardInterrupt, SystemExit, trio.Cancelled)
+_LEAST_TEXT: Final = 4_096
 
 
 class Finished(NamedTuple):
@@ -52,17 +54,36 @@ async def attempt(
     try:
         with scope:
             result = await fetch(caller, target)
-    except BaseException as exc:
-        return judge(contain(exc), limit)
+    except BaseException as exc:  # noqa: ASYNC103 - `contain` raises what must pass
+        return _weigh_error(exc, limit)  # noqa: ASYNC104
     if result is _NOTHING:
         return failed(
             TargetError(f"no result within {allowed:g} seconds", code="timeout", status=504, retryable=True),
             limit,
         )
+    return _weigh_result(result, limit)
+
+
+def _weigh_error(exc: BaseException, limit: int) -> Finished | Busy:
+    try:
+        return judge(contain(exc), limit)
+    except _PASS:
+        raise
+    except BaseException:  # noqa: ASYNC103 - what must pass is above
+        # An error is somebody else's object too: looking at it may raise.
+        return failed(TargetError("the fetch raised an error that can't be read", code="internal"), limit)  # noqa: ASYNC104
+
+
+def _weigh_result(result: object, limit: int) -> Finished:
     try:
         return Finished(encode_result(result, limit), None)
-    except BadResult as bad:
-        return failed(TargetError(text_of(bad), code="bad_result", status=500), limit)
+    except BadResult as exc:
+        bad = text_of(exc)
+    except _PASS:
+        raise
+    except BaseException:  # noqa: ASYNC103 - what must pass is above
+        bad = "the fetch returned a result that can't be read"
+    return failed(TargetError(bad, code="bad_result", status=500), limit)
 
 
 def contain(exc: BaseException) -> BaseException:
@@ -76,21 +97,22 @@ def contain(exc: BaseException) -> BaseException:
     for leaf in leaves:
         if isinstance(leaf, KeyboardInterrupt | SystemExit):
             raise leaf
-    if isinstance(exc, BaseExceptionGroup):
-        cancelled = exc.split(trio.Cancelled)[0]
-        if cancelled is not None:
-            # Only the cancellation: the scope that it belongs to takes it, and nothing is left over.
-            raise cancelled
-    elif isinstance(exc, trio.Cancelled):
-        raise exc
-    else:
+    cancelled = next((leaf for leaf in leaves if isinstance(leaf, trio.Cancelled)), None)
+    if cancelled is not None and trio.current_effective_deadline() == -math.inf:
+        # Bare and alone: the scope that it belongs to takes it, and nothing is left over.
+        raise cancelled
+    if not isinstance(exc, BaseExceptionGroup):
         return exc
-    others = [leaf for leaf in leaves if not isinstance(leaf, RetryLater)]
-    if not others:
-        longest = max(seconds(leaf.retry_after) or 0.0 for leaf in leaves if isinstance(leaf, RetryLater))
-        reasons = {leaf.reason for leaf in leaves if isinstance(leaf, RetryLater)}
+    # A cancellation that no scope round here asked for was kept by the fetch from one of its own. Nobody
+    # would take it, so it is an error like any other, but the last one to look at.
+    leaves = [leaf for leaf in leaves if not isinstance(leaf, trio.Cancelled)] or leaves
+    refusals = [leaf for leaf in leaves if isinstance(leaf, RetryLater)]
+    if len(refusals) == len(leaves):
+        longest = max(seconds(getattr(leaf, "retry_after", None)) or 0.0 for leaf in refusals)
+        reasons = {_reason(leaf) for leaf in refusals}
         reason = reasons.pop() if len(reasons) == 1 else "host"
         return RetryLater(retry_after=longest or None, reason=reason)
+    others = [leaf for leaf in leaves if not isinstance(leaf, RetryLater)]
     return next((leaf for leaf in others if isinstance(leaf, TargetError)), others[0])
 
 
@@ -108,25 +130,30 @@ def _leaves(exc: BaseException) -> Iterator[BaseException]:
 def judge(exc: BaseException, limit: int) -> Finished | Busy:
     """Return what one error means for its target."""
     if isinstance(exc, RetryLater):
-        return Busy(
-            seconds(exc.retry_after),
-            exc.retry_after is not None,
-            exc.ready,
-            exc.reason if isinstance(exc.reason, str) and exc.reason in _REASONS else "host",
-        )
+        # `getattr`: a subclass may not have called our `__init__`.
+        retry_after: object = getattr(exc, "retry_after", None)
+        ready: object = getattr(exc, "ready", None)
+        return Busy(seconds(retry_after), retry_after is not None, ready, _reason(exc))
     return failed(exc, limit)
+
+
+def _reason(exc: RetryLater) -> str:
+    reason = getattr(exc, "reason", None)
+    return next((known for known in _REASONS if known == reason), "host")
 
 
 def failed(exc: BaseException, limit: int) -> Finished:
     """Return a failed target's verdict: a `TargetError`'s own words, or any other error's text."""
+    # A small limit for results must not cut the sentence that says what was wrong.
+    limit = max(limit, _LEAST_TEXT)
     if isinstance(exc, TargetError):
         outcome = Outcome(
             status=TargetState.FAILED,
             error=cut(scrub(text_of(exc)), limit),
-            hint=cut(_word(exc.hint), limit),
-            code=cut(_word(exc.code), limit),
-            http_status=http_status(exc.status),
-            retryable=bool(exc.retryable),
+            hint=cut(_word(getattr(exc, "hint", "")), limit),
+            code=cut(_word(getattr(exc, "code", "")), limit),
+            http_status=http_status(getattr(exc, "status", None)),
+            retryable=bool(getattr(exc, "retryable", False)),
         )
     else:
         outcome = Outcome(
@@ -140,7 +167,7 @@ def failed(exc: BaseException, limit: int) -> Finished:
 def text_of(exc: BaseException) -> str:
     """Return an error's text, or its type's name where that is empty or can't be had."""
     try:
-        text = str(exc)
+        text = _exact(str(exc))
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException:
@@ -148,8 +175,13 @@ def text_of(exc: BaseException) -> str:
     return text or type(exc).__name__
 
 
+def _exact(text: str) -> str:
+    """Return a plain `str`: a subclass may answer whatever it likes."""
+    return text if type(text) is str else str.__str__(text)
+
+
 def _word(value: object) -> str:
-    return scrub(value) if isinstance(value, str) else ""
+    return scrub(_exact(value)) if isinstance(value, str) else ""
 
 
 def seconds(value: object) -> float | None:

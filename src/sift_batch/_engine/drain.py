@@ -68,10 +68,13 @@ class Drain:
                 for idx, target in self._targets:
                     if not await self._drain_target(idx, target):
                         break
+        except (KeyboardInterrupt, SystemExit):
+            self._shop.closing.end_grace()
+            raise
         finally:
             live.scope = None
-            with self._shop.closing.shield():
-                await self._leave()
+            with self._shop.closing.shield():  # its deadline comes with the closing
+                await self._leave()  # noqa: ASYNC102
 
     async def _drain_target(self, idx: int, target: Target) -> bool:
         """Bring one target to its end; False when no further target may start."""

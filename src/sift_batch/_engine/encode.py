@@ -30,14 +30,18 @@ def encode_result(result: object, limit: int) -> Outcome:
         raise BadResult(f"the result's content is {type(content).__name__} in place of str")
     if type(meta) is not dict and not isinstance(meta, Mapping):
         raise BadResult(f"the result's meta is {type(meta).__name__} in place of a mapping")
+    if type(content) is not str:
+        content = str.__str__(content)  # a subclass may answer whatever it likes
+    plain = _plain_meta(meta)
+    meta_json = _encode_meta(plain)
     # A str holds at most 4 bytes of UTF-8 for each character, so most need no second look.
+    if plain and len(meta_json) * 4 > limit and len(scrub(meta_json).encode()) > limit:
+        raise BadResult(f"the result's meta has more than {limit:,} bytes")
     if len(content) * 4 > limit:
         kept = cut(content, limit)
         if len(kept) < len(content):
-            content, meta = kept, {**meta, "truncated": True}
-    meta_json = _encode_meta(meta)
-    if len(meta_json) * 4 > limit and len(scrub(meta_json).encode()) > limit:
-        raise BadResult(f"the result's meta has more than {limit:,} bytes")
+            # The mark is ours and does not count.
+            content, meta_json = kept, _encode_meta({**plain, "truncated": True})
     text = f'{{"content":{_encode_str(content)},"meta":{meta_json}}}'
     try:
         encoded = text.encode()
@@ -47,7 +51,7 @@ def encode_result(result: object, limit: int) -> Outcome:
         status=TargetState.DONE,
         result=encoded,
         chars=len(content),
-        http_status=http_status(meta.get("http_status")),
+        http_status=http_status(plain.get("http_status")),
     )
 
 
@@ -55,13 +59,22 @@ _encode_str = json.encoder.encode_basestring
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
-def _encode_meta(meta: Mapping[str, Any]) -> str:
-    if not meta:
-        return "{}"
+_UNFIT: Final = "the result's meta holds what JSON can't hold"
+
+
+def _plain_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        return _encode(_plain(meta, _DEPTH_LIMIT))
+        plain: dict[str, Any] = _plain(meta, _DEPTH_LIMIT)
     except (TypeError, ValueError, OverflowError, RecursionError) as exc:
-        raise BadResult("the result's meta holds what JSON can't hold") from exc
+        raise BadResult(_UNFIT) from exc
+    return plain
+
+
+def _encode_meta(plain: dict[str, Any]) -> str:
+    try:
+        return _encode(plain) if plain else "{}"
+    except (TypeError, ValueError, OverflowError, RecursionError) as exc:
+        raise BadResult(_UNFIT) from exc
 
 
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})

@@ -152,6 +152,7 @@ class Watch(_Stream):
         self._version = 0
 
     async def __aenter__(self) -> "Watch":
+        await trio.lowlevel.checkpoint()
         self._enter()
         return self
 
@@ -182,6 +183,7 @@ class Results(_Stream):
         self._ready: deque[TargetStatus] = deque()
 
     async def __aenter__(self) -> "Results":
+        await trio.lowlevel.checkpoint()
         self._enter()
         return self
 

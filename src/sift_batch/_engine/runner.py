@@ -161,7 +161,11 @@ class Runner:
     def _checked(self, targets: Iterable[Target]) -> list[Target]:
         """Return the series as a list, or refuse it; no more than one too many is read."""
         if isinstance(targets, str | bytes | Target):
-            raise TypeError(f"targets must be a series of Target, not {type(targets).__name__}")
+            # Looked at before the series is counted: a long text has more characters than the limit.
+            raise TypeError(
+                f"targets must be a series of Target, not {type(targets).__name__}: "
+                "targets[0] would be a part of it"
+            )
         limit = self._config.targets_per_job
         series = list(islice(targets, limit + 1))
         if not series:

@@ -128,7 +128,8 @@ def find_reusable(
     for job_id, status, finished_at in rows.fetchall():
         if JobState(status) not in REUSABLE:
             continue
-        if max_age is None or finished_at is None or now - finished_at < max_age:
+        # Never below 0: a clock that went back must not make a finished job younger than new.
+        if max_age is None or finished_at is None or max(now - finished_at, 0) < max_age:
             return str(job_id)
     return None
 

@@ -1,0 +1,56 @@
+"""Development sessions: `nox -s lint types tests docs bench`.
+
+The tools are listed here and not in a dependency group, since older pip knows none. Each session
+makes its own environment; with uv installed, nox uses it.
+"""
+
+import nox
+
+nox.needs_version = ">=2024.10.9"
+nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.sessions = ["lint", "types", "tests"]
+
+TEST_TOOLS = [
+    "pytest>=8.2",  # the runner
+    "pytest-trio==0.8.0",  # async tests and the mock clock; 0.8 is what the tests were written on
+    "pytest-randomly>=3.15",  # random order, so that no test leans on another
+    "hypothesis>=6.100",  # property tests
+    "sybil>=8",  # README and docs examples run as tests
+    "trustme>=1.1",  # certificates for loopback servers
+    "ada-url>=1.15",  # a second opinion on host names, in property tests only
+]
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    session.install("-e", ".[all]", "ruff>=0.12", "flake8>=7", "flake8-async>=25.5", "import-linter>=2.1")
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    # It finds what ruff does not: awaits in `finally` without a shield, swallowed `Cancelled`. That
+    # public calls are checkpoints (its optional 9xx) is asserted by tests, at run time.
+    session.run("flake8", "--select", "ASYNC", "--extend-ignore", "ASYNC9", "src")
+    session.run("lint-imports")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    session.install("-e", ".[all]", "mypy>=1.15")
+    session.run("mypy", "--strict", "src")
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    session.install(".[all]", *TEST_TOOLS)
+    session.run("pytest", *session.posargs)
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    session.install(".[all]", *TEST_TOOLS)
+    session.run("pytest", "tests/docs", *session.posargs)
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    session.install(".[all]", "h11>=0.16")
+    session.run("python", "benchmarks/run.py", *session.posargs)

@@ -1,0 +1,47 @@
+"""What did the outside ask for? The command line (extra `cli`).
+
+`main` is the console script. It parses nothing itself and imports nothing heavy, so that `--help` is
+quick. Next: `commands` (the flags), then `batch` (the main job).
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code: 0, 1, 2, 3, 130 or 143 (see `run --help`)."""
+    try:
+        import click
+    except ImportError:
+        sys.stderr.write("sift-batch: the command line needs the extra cli: pip install 'sift-batch[cli]'\n")
+        return 2
+    from .commands import cli
+    from .lines import visible
+
+    before = signal.signal(signal.SIGTERM, _terminate)
+    try:
+        code = cli.main(args, prog_name="sift-batch", standalone_mode=False)
+        sys.stdout.flush()
+    except (KeyboardInterrupt, click.Abort):
+        return 130
+    except BrokenPipeError:
+        # Nobody reads the help text any more. Nothing may be flushed into the pipe at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 1
+    except click.ClickException as error:
+        command = (
+            error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "sift-batch"
+        )
+        click.echo(f"sift-batch: {visible(error.format_message())} See: {command} --help", err=True)
+        return error.exit_code
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    return code if isinstance(code, int) else 0
+
+
+def _terminate(number: int, _frame: FrameType | None) -> None:
+    # Only until the batch takes over: while input is read there is nothing to finish first.
+    sys.exit(128 + number)

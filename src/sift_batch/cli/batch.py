@@ -1,0 +1,239 @@
+"""How does a list of targets become lines of results?
+
+The main job of the command line: a runner on a store of its own, which is fed by `submitter` and read
+by `printer`, until all is written, a signal asks to stop, or the disk is full. It parses nothing and
+fetches nothing itself. Next: `submitter`.
+"""
+
+import errno
+import math
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Final
+
+import trio
+
+from sift_batch import Config, Gate, Hooks, Job, Runner, StoreError, open_runner, open_store
+
+from ..fetch import open_plain_fetch
+from .carry import Carried, find_carried, forget_all, remove_store
+from .lines import Sink
+from .plan import Outcome, Plan, Window
+from .printer import Printer
+from .screen import Screen
+from .spread import TARGETS_PER_JOB
+from .submitter import Submitter
+
+_DRAW_EVERY: Final = 0.1
+_LOOK_EVERY: Final = 1.0
+_STORE_TROUBLE_FOR: Final = 15.0
+# A fetch ends within a minute by itself; in this time each one that runs can still be stored.
+_GRACE: Final = 75.0
+_WINDOWS_AHEAD: Final = 64
+_WAITS: Final = {
+    "gate": "waiting for the gate",
+    "host": "waiting for a busy host",
+    "retry_after": "waiting as long as a host asked",
+    "store": "waiting for the disk",
+}
+
+
+async def drain_batch(plan: Plan, sink: Sink, screen: Screen) -> Outcome:
+    """Fetch all targets of the plan and write their lines; return when all is said and stored.
+
+    The first SIGINT or SIGTERM stops it in good order: what is in flight is finished and stored. The
+    second one ends the process at once. With a file store, a later batch carries on from there.
+    """
+    outcome = Outcome(len(plan.targets))
+    batch = _Batch(plan, sink, screen, outcome)
+    store_path = ":memory:" if plan.store is None else plan.store
+    try:
+        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async with (
+                open_store(store_path) as store,
+                open_plain_fetch(Gate()) as fetch,
+                trio.open_nursery() as nursery,
+            ):
+                nursery.start_soon(batch.obey, signals)
+                async with open_runner(store, fetch, _config(plan.parallel), hooks=_Told(batch)) as runner:
+                    await batch.run(runner, nursery)
+                # Whatever was stored while the runner closed is still to be written.
+                await batch.written.wait()
+                nursery.cancel_scope.cancel()
+    except* StoreError as group:
+        outcome.error = _leaf(group).args[0]
+    if outcome.all_done and plan.store is not None:
+        _tidy_up(plan, sink, outcome)
+    return outcome
+
+
+def _config(parallel: int) -> Config:
+    # Nothing lapses and nothing is evicted: the store belongs to this one command.
+    return Config(
+        ttl=math.inf,
+        targets_per_job=TARGETS_PER_JOB,
+        jobs_total=4 * parallel,
+        workers=parallel,
+        workers_limit=parallel,
+        max_bytes=2**62,
+        job_timeout=math.inf,
+        shutdown_grace=_GRACE,
+        sweep_every=3_600.0,
+    )
+
+
+def _leaf(group: BaseExceptionGroup[StoreError]) -> BaseException:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _tidy_up(plan: Plan, sink: Sink, outcome: Outcome) -> None:
+    assert plan.store is not None
+    try:
+        # The lines must be safe before the store that could give them again is gone.
+        sink.sync()
+        with suppress(StoreError):
+            remove_store(plan.store)
+    except OSError as error:
+        outcome.error = cant_write(error)
+
+
+def cant_write(error: OSError) -> str:
+    """Say why lines can't be written, and what to do."""
+    reason = os.strerror(error.errno) if error.errno else "unknown reason"
+    return f"the output can't be written ({reason}); make room or choose another file, and run it again"
+
+
+class _Told(Hooks):
+    """What the runner tells the batch."""
+
+    def __init__(self, batch: "_Batch") -> None:
+        self._batch = batch
+
+    def target(self, error: Exception | None, seconds: float, result_bytes: int) -> None:
+        self._batch.outcome.fetched += 1
+        self._batch.outcome.failed += error is not None
+        self._batch.screen.advance(failed=error is not None)
+
+    def ended(self, job: Job) -> None:
+        self._batch.submitter.job_ended(job.caller)
+
+    def in_flight(self, n: int) -> None:
+        self._batch.in_flight = n
+
+
+class _Batch:
+    def __init__(self, plan: Plan, sink: Sink, screen: Screen, outcome: Outcome) -> None:
+        self._plan = plan
+        self._sink = sink
+        self._stopping = trio.Event()
+        self.screen = screen
+        self.outcome = outcome
+        self.submitter = Submitter(plan)
+        self.in_flight = 0
+        self.written = trio.Event()
+
+    async def run(self, runner: Runner, outer: trio.Nursery) -> None:
+        """Submit, print and show until all is written or something says stop.
+
+        The printer runs in `outer`, since it goes on while the runner closes.
+        """
+        carried = await self._look_back(runner)
+        self._sink.begin()
+        send, receive = trio.open_memory_channel[Window](_WINDOWS_AHEAD)
+        printer = Printer(runner, self._sink, self.outcome, keep=self._plan.store is not None)
+        outer.start_soon(self._print, printer, receive)
+        with self.screen.progress(self.outcome.total, self.outcome.carried):
+            async with trio.open_nursery() as inner:
+                inner.start_soon(self._show, runner)
+                inner.start_soon(self._watch_store, runner)
+                inner.start_soon(self._submit, runner, carried, printer, send)
+                await self._stopping.wait()
+                inner.cancel_scope.cancel()
+
+    async def obey(self, signals: AsyncIterator[int]) -> None:
+        """Stop in good order at the first signal, and at once at the second."""
+        async for number in signals:
+            if self.outcome.signal:
+                self._end_at_once(128 + number)
+            self.outcome.signal = number
+            flying = f"{self.in_flight} fetch{'' if self.in_flight == 1 else 'es'} in flight"
+            self.screen.note(f"stopping: {flying} will be finished and stored; a second signal ends at once")
+            self._stopping.set()
+
+    async def _submit(
+        self, runner: Runner, carried: Carried, printer: Printer, send: trio.MemorySendChannel[Window]
+    ) -> None:
+        try:
+            await self.submitter.submit_all(runner, carried, printer, send)
+        except StoreError as error:
+            self._store_failed(error.args[0])
+
+    async def _look_back(self, runner: Runner) -> Carried:
+        if self._plan.store is None:
+            return Carried()
+        if self._plan.fresh:
+            await forget_all(runner)
+            return Carried()
+        carried = await find_carried(runner)
+        if len(carried):
+            known = sum(carried.find(item.target) is not None for item in self._plan.targets)
+            self.outcome.carried = known
+            left = self.outcome.total - known
+            self.screen.note(f"{known} done targets are carried over from an earlier run, {left} are left")
+        return carried
+
+    async def _print(self, printer: Printer, windows: trio.MemoryReceiveChannel[Window]) -> None:
+        try:
+            async with windows:
+                await printer.print_all(windows)
+        except OSError as error:
+            if error.errno == errno.EPIPE:
+                # Nobody reads any more, so there is nothing to finish, to keep or to say.
+                self._end_at_once(self.outcome.exit_code)
+            self.outcome.error = cant_write(error)
+        finally:
+            self._stopping.set()
+            self.written.set()
+
+    async def _show(self, runner: Runner) -> None:
+        while True:
+            doing = f"{self.in_flight} in flight"
+            if not self.in_flight:
+                waits = (runner.progress(job_id) for job_id in self.submitter.live.values() if job_id)
+                doing = next((_WAITS[wait.reason] for wait in waits if wait and wait.reason in _WAITS), "")
+            self.screen.tick(doing)
+            await trio.sleep(_DRAW_EVERY)
+
+    async def _watch_store(self, runner: Runner) -> None:
+        """End the process when the store takes nothing any more: the runner would offer for ever."""
+        since = math.inf
+        while True:
+            await trio.sleep(_LOOK_EVERY)
+            waits = [runner.progress(job_id) for job_id in self.submitter.live.values() if job_id]
+            if not any(wait is not None and wait.reason == "store" for wait in waits):
+                since = math.inf
+                continue
+            since = min(since, trio.current_time())
+            try:
+                await runner.check()
+                # A last free block may take what the check writes, and no result.
+                if trio.current_time() - since > _STORE_TROUBLE_FOR:
+                    self._store_failed("make room on the disk and run it again")
+            except StoreError as error:
+                self._store_failed(error.args[0])
+
+    def _store_failed(self, reason: str) -> None:
+        # The runner would go on offering what is in flight to the store until its grace is over.
+        self.screen.error(f"results can't be stored: {reason}")
+        self._end_at_once(3)
+
+    def _end_at_once(self, code: int) -> None:
+        # No clean-up on purpose: what is stored is safe, the lock on the store goes with the process,
+        # and whatever could still be waited for may be what hangs.
+        self.screen.restore()
+        os._exit(code)

@@ -1,0 +1,91 @@
+"""What did an earlier run finish already?
+
+Finds the `done` targets in the store that an earlier run left beside its output, and removes that
+store when it is not needed any more. It fetches nothing. Next: `batch`.
+"""
+
+import hashlib
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from .._model.idem import canonical_json
+from .._model.lifecycle import TargetState
+from .._model.values import Job, Target
+from .._store.files import OwnerLock
+
+if TYPE_CHECKING:
+    from sift_batch import Runner
+
+_PAGE: Final = 100
+
+
+class Place(NamedTuple):
+    """Where a result is stored."""
+
+    job_id: str
+    idx: int
+
+
+class Carried:
+    """The targets that are done already, by what they ask for; about 200 bytes each."""
+
+    def __init__(self) -> None:
+        self._places: dict[bytes, Place] = {}
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def find(self, target: Target) -> Place | None:
+        """Return where the result of an equal target is stored."""
+        return self._places.get(_key(target)) if self._places else None
+
+    def remember(self, target: Target, place: Place) -> None:
+        """Take in one finished target, unless a newer equal one is known."""
+        self._places.setdefault(_key(target), place)
+
+
+def _key(target: Target) -> bytes:
+    return hashlib.blake2b(canonical_json([target]).encode(), digest_size=16).digest()
+
+
+async def find_carried(runner: "Runner") -> Carried:
+    """Read from the runner's store which targets are done. Raises `StoreError`."""
+    carried = Carried()
+    for job in await _all_jobs(runner):
+        if job.targets_done == job.targets_failed:
+            continue
+        status = await runner.status(job.id, results=False)
+        for target in status.targets if status is not None else ():
+            if target.status is TargetState.DONE:
+                carried.remember(Target(target.url, target.options), Place(job.id, target.idx))
+    return carried
+
+
+async def forget_all(runner: "Runner") -> None:
+    """Delete every job of an earlier run. Raises `StoreError`."""
+    for job in await _all_jobs(runner):
+        await runner.delete(job.id)
+
+
+async def _all_jobs(runner: "Runner") -> list[Job]:
+    """Return all jobs of the store, newest first."""
+    jobs = page = await runner.jobs(limit=_PAGE)
+    while len(page) == _PAGE:
+        page = await runner.jobs(limit=_PAGE, before=page[-1].id)
+        jobs = jobs + page
+    return jobs
+
+
+def remove_store(path: Path) -> None:
+    """Remove a store that nobody has open, with its side files. Leaves it if somebody has."""
+    path = path.resolve()
+    lock = OwnerLock(path)
+    # Held meanwhile, so that no other run can begin on what is about to go.
+    lock.acquire()
+    try:
+        for suffix in ("", "-wal", "-shm", "-owner"):
+            with suppress(FileNotFoundError):
+                path.with_name(path.name + suffix).unlink()
+    finally:
+        lock.release()

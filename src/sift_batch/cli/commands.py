@@ -1,0 +1,153 @@
+"""Which commands and flags are there?
+
+Flags, their help, and nothing that takes time to import. Next: `run_command` and `demo_command`.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+_HELP = """Fetch a series of pages, politely and durably.
+
+\b
+Examples:
+  sift-batch demo
+  sift-batch run -f urls.txt --out results.jsonl
+"""
+
+_RUN_HELP = """Fetch URLs and write one line of JSON for each, in the order of the input.
+
+Targets come from the arguments and from --file, of which each line is a URL or a JSON object
+{"url": ..., "options": {...}, ...}; blank lines and lines that start with # are skipped, and other
+keys of an object are copied to its output line as "input". At most 8 fetches go at once, at most 2 of
+them to one host, and a host that asks for patience gets it.
+
+With --out FILE, what is done is also kept in FILE.sift until all is done: after a failure or Ctrl-C the
+same command carries on from there.
+
+This version fetches plain HTML, text and JSON and guards no address: it connects to whatever a URL
+names, private networks included. Don't give it URLs of people you don't trust.
+
+\b
+Examples:
+  sift-batch run https://example.org/ https://example.com/
+  sift-batch run -f urls.txt --out results.jsonl
+  generate-urls | sift-batch run -f - | jq -r .result.content
+
+\b
+Exit codes:
+  0    all targets are done
+  1    a target failed or was not fetched
+  2    a flag or a line of the input is wrong; nothing was fetched
+  3    the store or the output can't be written
+  130  stopped by Ctrl-C; 143 by SIGTERM
+"""
+
+_DEMO_HELP = """Fetch a small site that is served on this machine, and show how it goes.
+
+Uses no network. The site has ordinary pages, a slow one, a missing one, a redirect and a host that asks
+for patience first. Results stay in the folder; after Ctrl-C a second run carries on from there.
+
+\b
+Examples:
+  sift-batch demo
+  sift-batch demo --dir /tmp/sift-demo
+"""
+
+_Command = Callable[..., Any]
+
+
+def _option_flags(command: _Command) -> _Command:
+    """Add the flags that become a target's options."""
+    text = "Option of every target whose line leaves it out: "
+    for flag, what in (
+        ("--mode", "what to give of a page: text, html or raw."),
+        ("--pages", "pages of a PDF (not in this version)."),
+        ("--jq", "a jq program for JSON (not in this version)."),
+        ("--grep", "lines that match (not in this version)."),
+        ("--question", "passages that answer (not in this version)."),
+    ):
+        command = click.option(flag, default=None, help=text + what)(command)
+    command = click.option(
+        "--context/--no-context",
+        default=None,
+        help=text + "neighbours of what was found (not in this version).",
+    )(command)
+    return click.option(
+        "--recover", is_flag=True, help=text + "look in an archive for lost pages (not in this version)."
+    )(command)
+
+
+def _output_flags(command: _Command) -> _Command:
+    """Add the flags that every command has."""
+    command = click.option("-q", "--quiet", is_flag=True, help="Say nothing on standard error but errors.")(
+        command
+    )
+    return click.option(
+        "--json", "as_json", is_flag=True, help="Write summary, notes and errors as JSON objects."
+    )(command)
+
+
+@click.group(help=_HELP, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="sift-batch", prog_name="sift-batch")
+def cli() -> None:
+    """Take the flags that stand before a command."""
+
+
+@cli.command(help=_RUN_HELP, short_help="Fetch URLs and write one line of JSON for each.")
+@click.argument("urls", nargs=-1, metavar="[URL]...")
+@click.option("-f", "--file", "file", metavar="FILE", help="Read targets from FILE; - is standard input.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write lines to FILE, keep progress beside it.",
+)
+@click.option(
+    "--parallel",
+    type=click.IntRange(1, 32),
+    default=8,
+    show_default=True,
+    help="How many jobs of up to 32 targets go at once.",
+)
+@click.option("--fresh", is_flag=True, help="Ignore what an earlier run with this --out has done.")
+@_option_flags
+@_output_flags
+def run(  # one parameter for each flag
+    urls: tuple[str, ...],
+    file: str | None,
+    out: Path | None,
+    parallel: int,
+    fresh: bool,
+    quiet: bool,
+    as_json: bool,
+    **options: Any,
+) -> int:
+    """Hand the flags on."""
+    from .run_command import run_command
+
+    given = {name: value for name, value in options.items() if value is not None and value is not False}
+    if options["context"] is False:
+        given["context"] = False
+    return run_command(
+        urls, file=file, out=out, parallel=parallel, fresh=fresh, options=given, quiet=quiet, as_json=as_json
+    )
+
+
+@cli.command(help=_DEMO_HELP, short_help="Fetch a small built-in site and show how it goes.")
+@click.option(
+    "--dir",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("sift-demo"),
+    show_default=True,
+    help="Folder for the results; made if there is none.",
+)
+@_output_flags
+def demo(folder: Path, quiet: bool, as_json: bool) -> int:
+    """Hand the flags on."""
+    from .demo_command import demo_command
+
+    return demo_command(folder, quiet=quiet, as_json=as_json)

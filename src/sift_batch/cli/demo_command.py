@@ -1,0 +1,146 @@
+"""What does `sift-batch demo` do?
+
+Serves the built-in site, drains a batch of it as `run --out` does, and shows what came of each target.
+Next: `demo_site`, then `batch`.
+"""
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+import click
+import trio
+
+from sift_batch import Target
+
+from .batch import drain_batch
+from .demo_site import open_site
+from .lines import Sink, visible
+from .plan import Outcome, Plan
+from .run_command import Refused, open_sink, report, seal_process, store_beside
+from .screen import Screen
+from .targets import Targets
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_RESULTS: Final = "results.jsonl"
+_PORT_FILE: Final = "port"
+# Few enough that the bar moves for some seconds, enough that hosts can be seen to work side by side.
+_PARALLEL: Final = 4
+_COLOURS: Final = {"done": "green", "failed": "red"}
+
+
+def demo_command(folder: Path, *, quiet: bool, as_json: bool) -> int:
+    """Run the demo and return its exit code: 0 also when pages failed that are meant to."""
+    seal_process()
+    screen = Screen(quiet=quiet, as_json=as_json)
+    out = folder / _RESULTS
+    began = time.monotonic()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with open_sink(out) as sink:
+            outcome = trio.run(_serve_and_drain, folder, sink, screen)
+    except Refused as refused:
+        screen.error(refused.reason)
+        return refused.exit_code
+    except ImportError as error:
+        screen.error(error.msg)
+        return 2
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else "unknown reason"
+        screen.error(f"the demo can't run here ({reason}); try another --dir")
+        return 3
+    if not quiet and not as_json:
+        _show(out)
+    report(outcome, screen, out=out, seconds=time.monotonic() - began, as_json=as_json, is_demo=True)
+    if outcome.error or outcome.signal:
+        return outcome.exit_code
+    return 0 if outcome.written == outcome.total else 1
+
+
+async def _serve_and_drain(folder: Path, sink: Sink, screen: Screen) -> Outcome:
+    # The same port again, if it is free: only then are an earlier run's targets the same targets.
+    site, listeners = await open_site(_known_port(folder))
+    (folder / _PORT_FILE).write_text(f"{site.port}\n")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.serve_listeners, site.answer, listeners)
+        with Targets() as targets:
+            for url in site.urls:
+                targets.add(Target(url), None, None)
+            screen.note(f"fetching {len(targets)} pages from {site.hosts} hosts on this machine; try Ctrl-C")
+            plan = Plan(
+                targets=targets,
+                parallel=_PARALLEL,
+                store=store_beside(folder / _RESULTS),
+                # An earlier demo that came to its end is not carried on: there would be nothing to see.
+                fresh=len(_views(folder / _RESULTS)) == len(targets),
+            )
+            outcome = await drain_batch(plan, sink, screen)
+        nursery.cancel_scope.cancel()
+    return outcome
+
+
+def _known_port(folder: Path) -> int:
+    try:
+        port = int((folder / _PORT_FILE).read_bytes()[:6])
+    except (OSError, ValueError):
+        return 0
+    return port if 1_024 <= port <= 65_535 else 0
+
+
+def _views(out: Path) -> list[dict[str, Any]]:
+    """Return the target views of an output file, as far as they are whole."""
+    views: list[dict[str, Any]] = []
+    try:
+        for line in out.read_bytes().splitlines():
+            views.append(json.loads(line))  # noqa: PERF401  # what came before a bad line is kept
+    except (OSError, ValueError):
+        pass
+    return views
+
+
+def _show(out: Path) -> None:
+    """Print the table of targets."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    console.print(_table(_views(out)))
+    click.echo(f"results: {visible(str(out))}")
+    store = store_beside(out)
+    if store is not None and store.exists():
+        click.echo(f"store:   {visible(str(store))}")
+
+
+def _without_port(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.hostname}{parts.path}"
+
+
+def _table(views: list[dict[str, Any]]) -> "Table":
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("#", justify="right", no_wrap=True)
+    table.add_column("page", no_wrap=True)
+    table.add_column("status", no_wrap=True)
+    table.add_column("chars", justify="right", no_wrap=True)
+    table.add_column("what came", overflow="fold")
+    for view in views:
+        meta = (view["result"] or {}).get("meta", {})
+        what = view["error"] or meta.get("title") or meta.get("content_type", "")
+        if meta.get("redirects"):
+            what += " (after a redirect)"
+        # As Text, never as markup: titles come from pages.
+        table.add_row(
+            str(view["idx"]),
+            Text(visible(_without_port(view["url"]))),
+            Text(view["status"], style=_COLOURS.get(view["status"], "")),
+            f"{view['chars']:,}",
+            Text(visible(what)),
+        )
+    return table

@@ -1,0 +1,60 @@
+"""What is a batch to do, and how did it end?
+
+Two values that the rooms of the command line share. Next: `batch`, which does it.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .carry import Place
+from .targets import Item, Targets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a batch is to do. `store` is its file, None for one in memory; `fresh` empties it first."""
+
+    targets: Targets
+    parallel: int = 8
+    store: Path | None = None
+    fresh: bool = False
+
+
+@dataclass(slots=True)
+class Window:
+    """A run of the input: its jobs with the places in it that they fetch, and what is done already."""
+
+    items: list[Item]
+    jobs: list[tuple[str, list[int]]] = field(default_factory=list)
+    carried: dict[int, Place] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How a batch goes and ends. Written by the tasks of one batch, each its own fields.
+
+    `carried`: targets that an earlier run has done; `fetched` and of them `failed`: those of this run;
+    `written`: lines; `error`: what stopped it, in one line; `signal`: which one asked it to stop.
+    """
+
+    total: int
+    carried: int = 0
+    fetched: int = 0
+    written: int = 0
+    failed: int = 0
+    error: str = ""
+    signal: int = 0
+
+    @property
+    def all_done(self) -> bool:
+        """Every target is done, and its line is written."""
+        return self.written == self.total and not self.failed and not self.error
+
+    @property
+    def exit_code(self) -> int:
+        """0 all done, 1 a target failed or was not fetched, 3 the store or the disk, 128 + a signal."""
+        if self.error:
+            return 3
+        if self.signal:
+            return 128 + self.signal
+        return 0 if self.all_done else 1

@@ -1,0 +1,116 @@
+"""Which line is next?
+
+Reads the results of each window of the input as they come, and writes their lines in input order. At
+most one window of results is held in memory; everything further on waits in the store. Next: `lines`.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+import trio
+
+from sift_batch import Runner, StoreError, TargetStatus
+
+from .lines import Sink, json_line, target_view
+from .plan import Outcome, Window
+
+_Finished = tuple[int, TargetStatus]
+
+
+class Printer:
+    """Writes windows in the order in which they are given. `keep`: leave written jobs in the store.
+
+    `behind` counts windows that were given and are not written yet.
+    """
+
+    def __init__(self, runner: Runner, sink: Sink, outcome: Outcome, *, keep: bool) -> None:
+        self._runner = runner
+        self._sink = sink
+        self._outcome = outcome
+        self._keep = keep
+        self._moved = trio.Event()
+        self.behind = 0
+
+    async def wait_written(self) -> None:
+        """Return when the next window is written."""
+        await self._moved.wait()
+
+    async def print_all(self, windows: trio.MemoryReceiveChannel[Window]) -> None:
+        """Write window after window, up to the first target that will never be finished.
+
+        Raises `OSError` when lines can't be written.
+        """
+        async for window in windows:
+            if not await self._print(window):
+                return
+            self.behind -= 1
+            self._moved.set()
+            self._moved = trio.Event()
+            if not self._keep:
+                await self._forget(window)
+
+    async def _forget(self, window: Window) -> None:
+        # A runner that closes meanwhile takes its store in memory with it.
+        with suppress(trio.ClosedResourceError, StoreError):
+            for job_id, _ in window.jobs:
+                await self._runner.delete(job_id)
+
+    async def _print(self, window: Window) -> bool:
+        send, receive = trio.open_memory_channel[_Finished](0)
+        failure: OSError | None = None
+        async with trio.open_nursery() as nursery:
+            async with send:
+                for job_id, places in window.jobs:
+                    nursery.start_soon(self._follow, job_id, places, send.clone())
+                nursery.start_soon(self._recall, window, send.clone())
+            try:
+                complete = await self._write_in_order(window, receive)
+            except OSError as error:
+                # Out of the nursery first: there it would be wrapped in a group.
+                failure = error
+            nursery.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+        return complete
+
+    async def _write_in_order(self, window: Window, receive: trio.MemoryReceiveChannel[_Finished]) -> bool:
+        ready: dict[int, TargetStatus] = {}
+        at = 0
+        async for place, status in receive:
+            ready[place] = status
+            lines: list[bytes] = []
+            while (next_up := ready.pop(at, None)) is not None:
+                lines.append(json_line(target_view(window.items[at], next_up)))
+                at += 1
+            if lines:
+                await self._sink.write(b"".join(lines))
+                self._outcome.written += len(lines)
+            if at == len(window.items):
+                return True
+        return False
+
+    async def _follow(
+        self, job_id: str, places: Sequence[int], send: trio.MemorySendChannel[_Finished]
+    ) -> None:
+        """Hand on the results of one job as they come, until it settles or the runner has closed."""
+        async with send:
+            try:
+                async with self._runner.results(job_id) as finished:
+                    async for status in finished:
+                        await send.send((places[status.idx], status))
+            except (trio.ClosedResourceError, LookupError, StoreError):
+                # What is missing will not come from here; its line is not written, and the exit
+                # code says so.
+                return
+
+    async def _recall(self, window: Window, send: trio.MemorySendChannel[_Finished]) -> None:
+        """Hand on the results that an earlier run has stored."""
+        async with send:
+            for at in sorted(window.carried):
+                job_id, idx = window.carried[at]
+                try:
+                    found = await self._runner.status(job_id, start=idx, stop=idx + 1)
+                except (trio.ClosedResourceError, StoreError):
+                    return
+                if found is not None:
+                    await send.send((at, found.targets[0]))

@@ -1,0 +1,113 @@
+"""What does the person at the terminal see?
+
+Notes, errors and a progress bar, all on standard error. Nothing here is a result, and no target is
+named. Next: `lines`, which has the results.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from .lines import visible
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+PROGRAM: Final = "sift-batch"
+_CLEAR_LINE: Final = "\r\x1b[2K"
+_SHOW_CURSOR: Final = "\x1b[?25h"
+
+
+class Screen:
+    """Standard error. `quiet` leaves out all but errors; `as_json` writes each as a JSON object."""
+
+    def __init__(self, *, quiet: bool = False, as_json: bool = False) -> None:
+        self._quiet = quiet
+        self._as_json = as_json
+        self._bar: Progress | None = None
+        self._task: TaskID | None = None
+        self._failed = 0
+
+    def note(self, text: str) -> None:
+        """Say something that is good to know."""
+        if not self._quiet:
+            self._say(text, note=text)
+
+    def error(self, text: str, **fields: Any) -> None:
+        """Say what went wrong and what to do, in one line."""
+        self._say(f"{PROGRAM}: {text}", error=text, **fields)
+
+    def _say(self, text: str, **fields: Any) -> None:
+        self.make_way()
+        try:
+            click.echo(json.dumps(fields) if self._as_json else visible(text), err=True)
+        except OSError:
+            # Nobody reads standard error any more; that is no reason to stop.
+            return
+
+    @contextmanager
+    def progress(self, total: int, already: int) -> Iterator[None]:
+        """Show a bar for `total` targets inside the block, if there is a terminal to show it on."""
+        if self._quiet or self._as_json or not sys.stderr.isatty():
+            yield
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        console = Console(stderr=True)
+        if console.is_dumb_terminal:
+            # A line that can't be wiped would be drawn again and again.
+            yield
+            return
+        columns = (
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[failed]}{task.description}", markup=False),
+            TimeElapsedColumn(),
+        )
+        # Drawn by `tick` alone: a thread that draws by itself makes the event loop late. Standard output
+        # is left alone, since it may have the results.
+        bar = Progress(
+            *columns,
+            console=console,
+            auto_refresh=False,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        with bar:
+            self._bar = bar
+            self._task = bar.add_task("", total=total, completed=already, failed="")
+            try:
+                yield
+            finally:
+                self._bar = self._task = None
+
+    def advance(self, *, failed: bool) -> None:
+        """Count one more target that was fetched."""
+        self._failed += failed
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, advance=1, failed=f"{self._failed} failed  " if self._failed else "")
+
+    def tick(self, doing: str) -> None:
+        """Draw the bar again, with what is going on now."""
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, description=doing)
+            self._bar.refresh()
+
+    def make_way(self) -> None:
+        """Wipe the bar's line, so that something else can be written there."""
+        if self._bar is not None:
+            sys.stderr.write(_CLEAR_LINE)
+            sys.stderr.flush()
+
+    def restore(self) -> None:
+        """Leave the terminal as it was, before the process ends without further ado."""
+        if self._bar is not None:
+            self.make_way()
+            sys.stderr.write(_SHOW_CURSOR)
+            sys.stderr.flush()

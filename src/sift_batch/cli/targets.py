@@ -1,0 +1,225 @@
+"""Which targets did the command line and its file name?
+
+Reads URLs and lines, names every bad one, and keeps the good ones in a spool, so that a file of a
+million lines takes disk and not memory. It fetches nothing. Next: `spread`, which makes jobs of them.
+"""
+
+import json
+import math
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import IO, Any, Final
+
+from .._model.values import NO_OPTIONS, Options, Target
+from ..fetch import BadURL, check_url
+
+_LINE_LIMIT: Final = 1_048_576
+_DEPTH_LIMIT: Final = 100
+_SPOOL_IN_MEMORY: Final = 4 * 2**20
+_OPTION_NAMES: Final = frozenset(item.name for item in fields(Options))
+_BOM: Final = b"\xef\xbb\xbf"
+
+Complain = Callable[[str, int, str], object]
+"""Told of each bad input: "argument" or "line", its number from 1, and what is wrong with it."""
+
+
+class BadLine(Exception):
+    """An input that is no target. `reason` says why and never quotes it."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Item:
+    """One target of the input: its place, and from a file its line and what else that line said."""
+
+    idx: int
+    target: Target
+    line: int | None = None
+    extra: Mapping[str, Any] | None = None
+
+
+class Targets:
+    """The targets of one command, in input order; may be iterated again and again.
+
+    Use it as a context manager: the spool goes with it.
+    """
+
+    def __init__(self) -> None:
+        self._spool: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=_SPOOL_IN_MEMORY)  # noqa: SIM115
+        self.count = 0
+
+    def __enter__(self) -> "Targets":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._spool.close()
+
+    def __len__(self) -> int:
+        return self.count
+
+    def add(self, target: Target, line: int | None, extra: Mapping[str, Any] | None) -> None:
+        """Append one target. Raises `OSError` when the spool can't be written."""
+        options = target.options
+        given = (
+            {name: getattr(options, name) for name in _OPTION_NAMES} if options is not NO_OPTIONS else None
+        )
+        self._spool.write(json.dumps([target.url, given, line, extra]).encode() + b"\n")
+        self.count += 1
+
+    def __iter__(self) -> Iterator[Item]:
+        place = 0
+        for idx in range(self.count):
+            # Iterators don't share a position: each one seeks to its own.
+            self._spool.seek(place)
+            record = self._spool.readline()
+            place += len(record)
+            url, given, line, extra = json.loads(record)
+            options = NO_OPTIONS if given is None else Options(**given)
+            yield Item(idx, Target(url, options), line, extra)
+
+
+def read_targets(
+    targets: Targets,
+    urls: Iterable[str],
+    file: IO[bytes] | None,
+    defaults: Mapping[str, Any],
+    complain: Complain,
+) -> int:
+    """Add the targets of `urls` and then of `file` to `targets`; return how many inputs were bad.
+
+    `defaults` are options for what a line's own leave out. Raises `OSError` when the file can't be
+    read or the spool can't be written.
+    """
+    bad = 0
+    options = Options(**defaults) if defaults else NO_OPTIONS
+    for number, url in enumerate(urls, 1):
+        try:
+            targets.add(_target(url, options), None, None)
+        except BadLine as error:
+            complain("argument", number, error.reason)
+            bad += 1
+    for number, raw in _lines(file) if file is not None else ():
+        try:
+            parsed = parse_line(raw, defaults)
+        except BadLine as error:
+            complain("line", number, error.reason)
+            bad += 1
+            continue
+        if parsed is not None:
+            targets.add(parsed[0], number, parsed[1])
+    return bad
+
+
+def parse_line(raw: bytes | None, defaults: Mapping[str, Any]) -> tuple[Target, dict[str, Any] | None] | None:
+    """Return the target of one line and its other keys; None for a blank line or a comment.
+
+    Raises `BadLine`; `raw` is None for a line that was too long to read.
+    """
+    if raw is None:
+        raise BadLine(f"the line is longer than {_LINE_LIMIT:,} bytes")
+    try:
+        text = raw.decode().strip(" \t\r\n")
+    except UnicodeDecodeError:
+        raise BadLine("the line is no UTF-8; save the file as UTF-8") from None
+    if not text or text.startswith("#"):
+        return None
+    if not text.startswith("{"):
+        return _target(text, Options(**defaults) if defaults else NO_OPTIONS), None
+    entry = _parse_json(text)
+    url = entry.pop("url", None)
+    if not isinstance(url, str):
+        raise BadLine('the JSON object has no "url" that is a string')
+    own = entry.pop("options", {})
+    if not isinstance(own, dict):
+        raise BadLine('"options" is no JSON object')
+    if not own.keys() <= _OPTION_NAMES:
+        raise BadLine(
+            f'"options" holds an unknown name; the known ones are {", ".join(sorted(_OPTION_NAMES))}'
+        )
+    merged = {**defaults, **own}
+    try:
+        options = Options(**merged) if merged else NO_OPTIONS
+    except TypeError:
+        raise BadLine('"options" holds a value of the wrong type') from None
+    return _target(url, options), entry or None
+
+
+def _target(url: str, options: Options) -> Target:
+    try:
+        check_url(url)
+    except BadURL as error:
+        raise BadLine(error.reason) from None
+    return Target(url, options)
+
+
+def _lines(file: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
+    number = 0
+    while raw := file.readline(_LINE_LIMIT + 1):
+        number += 1
+        if number == 1:
+            raw = raw.removeprefix(_BOM)
+        if len(raw) <= _LINE_LIMIT:
+            yield number, raw
+            continue
+        while raw and not raw.endswith(b"\n"):
+            raw = file.readline(_LINE_LIMIT)
+        yield number, None
+
+
+def _parse_json(text: str) -> dict[str, Any]:
+    try:
+        entry = json.loads(
+            text, object_pairs_hook=_unique, parse_constant=_refuse_constant, parse_float=_finite_float
+        )
+        _check_depth(entry)
+        # Only text that can be written again may be copied to the output.
+        json.dumps(entry, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        raise BadLine(f"the line is no valid JSON (at character {error.pos + 1})") from None
+    except RecursionError:
+        raise BadLine("the JSON is nested too deeply") from None
+    except UnicodeEncodeError:
+        raise BadLine("the JSON holds half of a surrogate pair") from None
+    except ValueError:
+        # Python makes no number of more than some 4,300 digits.
+        raise BadLine("the JSON holds a number with too many digits") from None
+    if not isinstance(entry, dict):
+        raise BadLine("the line is no JSON object")
+    return entry
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    entry = dict(pairs)
+    if len(entry) != len(pairs):
+        raise BadLine("the JSON object has the same key twice")
+    return entry
+
+
+def _refuse_constant(_name: str) -> float:
+    raise BadLine("the JSON holds NaN or Infinity")
+
+
+def _finite_float(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise BadLine("the JSON holds a number that is too large")
+    return value
+
+
+def _check_depth(value: object) -> None:
+    level = [value]
+    for _ in range(_DEPTH_LIMIT):
+        level = [
+            child
+            for parent in level
+            for child in (
+                parent.values() if isinstance(parent, dict) else parent if isinstance(parent, list) else ()
+            )
+        ]
+        if not level:
+            return
+    raise BadLine("the JSON is nested too deeply")

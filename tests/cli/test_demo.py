@@ -1,0 +1,121 @@
+"""`sift-batch demo` as a real process, and the site that it serves."""
+
+import json
+import signal
+
+import pytest
+import trio
+
+from sift_batch import Caller, Gate, Result, RetryLater, Target, TargetError
+from sift_batch.cli import demo_site
+from sift_batch.cli.demo_pages import PAGES
+from sift_batch.cli.demo_site import open_site
+from sift_batch.fetch import open_plain_fetch
+
+pytestmark = pytest.mark.real
+
+
+@pytest.mark.slow
+def test_the_demo_shows_each_page_and_where_the_results_are(run, tmp_path, read):
+    """All pages are fetched, those that are meant to fail fail, and the table and the files are named."""
+    done = run("demo", "--dir", "d")
+    assert done.code == 0, done.err
+    out = done.out.decode()
+    for promise in (
+        "A rain garden in one weekend",
+        "始発列車",
+        "Tageskarte",
+        "does not exist",
+        "has a fault",
+    ):
+        assert promise in out
+    assert "results: d/results.jsonl\nstore:   d/results.jsonl.sift\n" in out
+    views = read(tmp_path / "d" / "results.jsonl")
+    assert len(views) == len(PAGES)
+    assert [view["code"] for view in views if view["code"]] == [
+        "page_not_found",
+        "unsupported_type",
+        "server_error",
+    ]
+
+
+@pytest.mark.slow
+def test_an_interrupted_demo_is_carried_on(start, run, tmp_path, read):
+    """Ctrl-C stores what is in flight and says so; the second run fetches only the rest."""
+    running = start("demo", "--dir", "d", "--json")
+    results = tmp_path / "d" / "results.jsonl"
+    running.process.stderr.readline()
+    while not (results.exists() and results.stat().st_size):
+        assert running.process.poll() is None
+    running.signal(signal.SIGINT)
+    done = running.end()
+    assert done.code == 130
+    assert "will be finished and stored" in done.err
+    summary = json.loads(done.out)
+    assert summary["not_fetched"] > 0
+    done = run("demo", "--dir", "d", "--json")
+    assert done.code == 0, done.err
+    again = json.loads(done.out)
+    assert again["carried"] == summary["done"] > 0
+    assert len(read(results)) == len(PAGES)
+
+
+async def test_the_site_serves_its_kinds_of_pages(nursery, monkeypatch):
+    """The pages of the site come as the kinds they stand for: busy once, missing, packed, moved."""
+
+    async def no_time(_seconds: float) -> None:
+        await trio.lowlevel.checkpoint()
+
+    monkeypatch.setattr(demo_site.trio, "sleep", no_time)
+    site, listeners = await open_site(0)
+    nursery.start_soon(trio.serve_listeners, site.answer, listeners)
+    urls = {page.path: url for page, url in zip(PAGES, site.urls, strict=True)}
+
+    async def get(path: str) -> Result:
+        # A gate for each page: the busy host would be held otherwise.
+        async with open_plain_fetch(Gate()) as fetch:
+            return await fetch(Caller("demo"), Target(urls[path]))
+
+    with pytest.raises(RetryLater) as busy:
+        await get("/busy/report")
+    assert busy.value.retry_after == 3
+    with pytest.raises(TargetError, match="does not exist"):
+        await get("/nothing-here")
+    assert (await get("/log")).content.startswith("Logbook of a very long walk\nDay 1: 17 km")
+    assert (await get("/menu")).content.splitlines()[2] == "Rote Grütze „wie früher“: 4,20 €"
+    assert (await get("/to-another-host")).meta["title"] == "High water at the old pier"
+    assert (await get("/slow/forecast")).meta["bytes_wire"] > 0
+    nursery.cancel_scope.cancel()
+
+
+async def test_one_loopback_address_is_enough(nursery, monkeypatch):
+    """Where only 127.0.0.1 can be bound, all pages are on that host, and a taken port is no obstacle."""
+    real = demo_site._bind
+
+    async def only_the_first(address: str, port: int) -> trio.SocketListener:
+        if address != "127.0.0.1":
+            raise OSError("can't assign requested address")
+        return await real(address, port)
+
+    monkeypatch.setattr(demo_site, "_bind", only_the_first)
+    first, listeners = await open_site(0)
+    second, more = await open_site(first.port)
+    assert first.port != second.port
+    assert (first.hosts, len(listeners)) == (1, 1)
+    assert all(url.startswith(f"http://127.0.0.1:{first.port}/") for url in first.urls)
+    for listener in listeners + more:
+        await listener.aclose()
+
+
+async def test_the_site_survives_nonsense(nursery):
+    """A client that talks nonsense or leaves early does not stop the site."""
+    site, listeners = await open_site(0)
+    nursery.start_soon(trio.serve_listeners, site.answer, listeners)
+    for nonsense in (b"", b"\r\n\r\n", b"POST / HTTP/1.1\r\n\r\n", b"\xff" * 100_000):
+        stream = await trio.open_tcp_stream("127.0.0.1", site.port)
+        async with stream:
+            await stream.send_all(nonsense)
+    async with await trio.open_tcp_stream("127.0.0.1", site.port) as stream:
+        await stream.send_all(b"GET /nowhere HTTP/1.1\r\n\r\n")
+        assert (await stream.receive_some()).startswith(b"HTTP/1.1 404 ")
+    nursery.cancel_scope.cancel()

@@ -1,0 +1,118 @@
+"""What the input says: lines, JSON objects, and how much memory they may take."""
+
+import io
+import json
+import tracemalloc
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sift_batch._model.values import Options, Target
+from sift_batch.cli.targets import BadLine, Targets, parse_line, read_targets
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+def _read(data: bytes, urls=(), defaults=None):
+    complaints = []
+    with Targets() as targets:
+        bad = read_targets(
+            targets, urls, io.BytesIO(data), defaults or {}, lambda *complaint: complaints.append(complaint)
+        )
+        return list(targets), bad, complaints
+
+
+def _reason(raw: bytes) -> str:
+    """What is wrong with a line; "" for a good one."""
+    try:
+        parse_line(raw, {})
+    except BadLine as error:
+        return error.reason
+    return ""
+
+
+@given(st.binary(max_size=200))
+def test_no_line_breaks_the_reader(raw):
+    """Any bytes are a target, nothing, or a `BadLine` whose reason is printable ASCII."""
+    reason = _reason(raw)
+    assert reason.isascii()
+    assert reason.isprintable()
+
+
+@given(st.text(max_size=100), st.text(max_size=100))
+def test_no_object_breaks_the_reader(key, value):
+    """Any JSON object is a target or a `BadLine`."""
+    for entry in ({"url": value}, {"url": "http://a.example/", "options": {key: value}}, {key: value}):
+        assert _reason(json.dumps(entry).encode()).isascii()
+
+
+@given(st.dictionaries(st.text().filter(lambda key: key not in ("url", "options")), json_values, max_size=4))
+def test_other_keys_come_back_as_they_were(extra):
+    """Whatever else a line holds is given back unchanged."""
+    line = json.dumps({"url": "http://a.example/", **extra}).encode() + b"\n"
+    items, bad, _ = _read(line)
+    assert bad == 0
+    assert (items[0].extra or {}) == extra
+
+
+def test_targets_come_back_in_order_with_place_line_and_options():
+    """Targets of arguments come before those of the file; each can be read again and again."""
+    data = b'\n{"url": "http://c.example/", "options": {"grep": "x", "context": false}}'
+    with Targets() as targets:
+        read_targets(targets, ["http://a.example/"], io.BytesIO(data), {"mode": "text"}, lambda *_: None)
+        for _ in range(2):
+            first, second = targets
+            assert (first.idx, first.target, first.line) == (
+                0,
+                Target("http://a.example/", Options(mode="text")),
+                None,
+            )
+            assert (second.idx, second.line) == (1, 2)
+            assert second.target.options == Options(mode="text", grep="x", context=False)
+
+
+def test_two_readers_don_t_disturb_each_other():
+    """Iterators over the same targets keep their own places."""
+    with Targets() as targets:
+        read_targets(targets, [f"http://a.example/{n}" for n in range(9)], None, {}, lambda *_: None)
+        for one, other in zip(targets, targets, strict=True):
+            assert one.target == other.target
+
+
+@pytest.mark.parametrize("ending", [b"\n", b"\r\n", b"\n\n", b" \t\r\n"])
+def test_line_ends_and_blanks_round_a_line_don_t_matter(ending):
+    """Lines may end in LF or CRLF and have blanks at either end; a BOM is not part of the first."""
+    items, bad, _ = _read(
+        b"\xef\xbb\xbf  http://a.example/" + ending + b"# http://no.example/" + ending + b"http://b.example/"
+    )
+    assert bad == 0
+    assert [item.target.url for item in items] == ["http://a.example/", "http://b.example/"]
+
+
+def test_a_utf16_file_is_named_line_by_line():
+    """A file in UTF-16 is bad input, not a crash."""
+    items, bad, complaints = _read("http://a.example/\nhttp://b.example/\n".encode("utf-16"))
+    assert items == []
+    assert bad == len(complaints) > 0
+
+
+@pytest.mark.slow
+def test_many_lines_take_no_memory():
+    """Thirty thousand targets take less memory than half of them would as Python objects."""
+    lines = [b"http://host%d.example/some/longer/path/%d\n" % (n % 50, n) for n in range(30_000)]
+    data = io.BytesIO(b"".join(lines))
+    del lines
+    tracemalloc.start()
+    try:
+        with Targets() as targets:
+            assert read_targets(targets, (), data, {}, lambda *_: None) == 0
+            assert sum(1 for _ in targets) == 30_000
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 5 * 2**20
