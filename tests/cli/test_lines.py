@@ -5,7 +5,7 @@ import os
 
 import pytest
 import trio
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sift_batch import Options, Result, Target, TargetState, TargetStatus
@@ -38,6 +38,7 @@ def test_visible_text_can_t_command_a_terminal(text):
 
 
 @given(st.dictionaries(st.text(alphabet=st.characters()), st.text(alphabet=st.characters())))
+@example({"every control": "".join(map(chr, range(160))), "turned\u202e": "half \ud800"})
 def test_a_json_line_is_printable_ascii_and_says_the_same(view):
     """A line is one line of printable ASCII that reads back as what went in."""
     line = json_line(view)

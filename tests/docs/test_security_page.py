@@ -29,14 +29,16 @@ def importers(*libraries: str) -> set[str]:
 
 def test_rules_are_listed_once() -> None:
     """Each rule of the page has one row, in the order of its number."""
-    numbers = [int(n) for n in re.findall(r"^\| RED-(\d+) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)]
+    numbers = [
+        int(n) for n in re.findall(r"^\| RED-(\d+) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    ]
     assert numbers == sorted(set(numbers))
     assert numbers[0] == 1
     assert numbers[-1] == 24
 
 
 def test_hashes_of_targets_stay_inside() -> None:
-    """RED-4: targets are hashed for the store's key and the command line's look-up in memory, nowhere else."""
+    """RED-4: targets are hashed for the store's key and the command line's look-up, nowhere else."""
     assert importers("hashlib", "hmac") == {"_model/idem.py", "cli/carry.py"}
 
 

@@ -125,3 +125,12 @@ def test_locations_are_seen_from_the_page():
     assert join(base, b"//b.example").url == "https://b.example/"
     assert join(base, "/grün".encode()).url == f"https://a.example/{quote('grün')}"
     assert join(base, b"http://c.example:80/").url == "http://c.example/"
+
+
+@pytest.mark.parametrize(
+    "url", ["http://u:p@a.example/", "http://@a.example/", "http://a.example%2f@b.example/"]
+)
+def test_a_user_name_is_told_from_a_bad_host(url):
+    """The reason says that a user name has to go, not that something is malformed."""
+    with pytest.raises(BadURL, match="user name"):
+        check_url(url)

@@ -3,15 +3,13 @@
 `audit` reads the rows themselves and says whether they fit together; every flow may end with it.
 """
 
-import logging
-import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import pytest
 import trio
+import trio.testing
 
 from sift_batch import (
     Caller,
@@ -172,25 +170,6 @@ class Told(Hooks):
         return [values[1:] for values in self.said if values[0] == name]
 
 
-def events(caplog: pytest.LogCaptureFixture, name: str) -> list[Any]:
-    """Return the fields of all events of one name."""
-    return [
-        record.args or {}
-        for record in caplog.records
-        if record.name == "sift_batch" and record.msg.split(" ")[0] == name
-    ]
-
-
-@pytest.fixture
-def heard(caplog: pytest.LogCaptureFixture) -> Callable[[str], list[Any]]:
-    """Return a function that gives the fields of all events of one name."""
-    caplog.set_level(logging.INFO, "sift_batch")
-    return lambda name: events(caplog, name)
-
-
 async def idle() -> None:
     """Let every other task run until all of them wait."""
     await trio.testing.wait_all_tasks_blocked()
-
-
-FOREVER = math.inf

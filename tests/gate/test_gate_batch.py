@@ -342,6 +342,65 @@ async def test_a_hold_does_not_cost_a_target_its_age(autojump_clock: trio.testin
     assert_nothing_kept(gate)
 
 
+async def test_a_fetch_that_ran_begins_a_new_age(autojump_clock: trio.testing.MockClock) -> None:
+    """Once a target was in a slot, what a hold did to it before counts no more."""
+    gate = Gate(total=1, per_host=1)
+    gate.hold(url("a"), 10)
+    _as("ran")
+    await refusal(_call(gate, Site()))
+    await trio.sleep(10)
+    await _call(gate, Site(0.0))()
+    order: list[str] = []
+
+    async def wait(name: str, busy: RetryLater) -> None:
+        assert busy.ready is not None
+        await busy.ready()
+        order.append(name)
+        _as(name)
+        await _call(gate, Site(0.0))()
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(occupy, gate, "a", 5.0)
+        refused = []
+        for name in ("waits", "ran"):
+            _as(name)
+            refused.append((name, await refusal(_call(gate, Site()))))
+            await trio.sleep(0.1)
+        for name, busy in reversed(refused):
+            nursery.start_soon(wait, name, busy)
+    assert order == ["waits", "ran"]
+    await trio.sleep(1)
+    assert_nothing_kept(gate)
+
+
+async def test_of_two_told_the_older_has_the_slot_that_is_left(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """When an interactive fetch takes one of two promised slots, the older target has the other."""
+    gate = Gate(total=2, per_host=2)
+    site = Site(0.0)
+    async with trio.open_nursery() as nursery:
+        for _ in range(2):
+            await nursery.start(occupy, gate, "a", 5.0)
+        refused = []
+        for name in ("old", "young"):
+            _as(name)
+            refused.append(await refusal(_call(gate, site)))
+        async with trio.open_nursery() as waiters:
+            for busy in refused:
+                assert busy.ready is not None
+                waiters.start_soon(busy.ready)
+        await nursery.start(occupy, gate, "a", 2.0)
+        for name in ("young", "young", "other"):
+            _as(name)
+            assert (await refusal(_call(gate, site))).reason == "gate"
+        _as("old")
+        await _call(gate, site)()
+    assert site.order == ["old"]
+    await trio.sleep(1)
+    assert_nothing_kept(gate)
+
+
 async def _enter_and_stay(gate: Gate, at: float, seconds: float) -> None:
     await trio.sleep_until(at)
     async with gate.slot(url("a"), patience=1):

@@ -419,3 +419,16 @@ async def test_no_entry_is_left_for_an_idle_host(autojump_clock: trio.testing.Mo
     assert gate.statistics().held == 0
     await trio.sleep(1)
     assert_nothing_kept(gate)
+
+
+async def test_a_hold_that_is_over_is_forgotten_at_the_next_call(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """Whatever the gate is asked next, for whatever host, it drops the entries of holds that ended."""
+    gate = Gate()
+    for n in range(10):
+        gate.hold(url(f"h{n}"), 1 + n / 10)
+    await trio.sleep(2)
+    await enter(gate, "other")
+    assert gate._plan.hosts == {}
+    assert gate._plan._calendar == []

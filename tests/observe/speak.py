@@ -48,7 +48,7 @@ def telling(text: str) -> object:
 
 
 class LyingText(str):
-    """Equal to everything, and with the hash of something harmless."""
+    """Equal to everything, with the hash of something harmless, and shown as that."""
 
     __slots__ = ()
 
@@ -57,6 +57,9 @@ class LyingText(str):
 
     def __hash__(self) -> int:
         return hash("done")
+
+    def __str__(self) -> str:
+        return "done"
 
 
 def raised(payload: Any, kind: str) -> BaseException:

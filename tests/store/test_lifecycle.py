@@ -20,7 +20,7 @@ from sift_batch._model.lifecycle import (
 )
 
 
-@pytest.mark.parametrize(("state", "event"), product(JobState, JobEvent))
+@pytest.mark.parametrize(("state", "event"), [*product(JobState, JobEvent)])
 def test_every_job_move(state: JobState, event: JobEvent) -> None:
     """A job moves as the table says; any other pair raises IllegalMove naming both."""
     if (state, event) in JOB_MOVES:
@@ -31,7 +31,7 @@ def test_every_job_move(state: JobState, event: JobEvent) -> None:
     _names_both(caught.value, state, event)
 
 
-@pytest.mark.parametrize(("state", "event"), product(TargetState, TargetEvent))
+@pytest.mark.parametrize(("state", "event"), [*product(TargetState, TargetEvent)])
 def test_every_target_move(state: TargetState, event: TargetEvent) -> None:
     """A target moves as the table says; any other pair raises IllegalMove naming both."""
     if (state, event) in TARGET_MOVES:

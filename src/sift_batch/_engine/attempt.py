@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import trio
+from trio.lowlevel import disable_ki_protection
 
 from .._model.errors import RetryLater, TargetError
 from .._model.idem import scrub
@@ -53,7 +54,7 @@ async def attempt(
     scope = trio.CancelScope(deadline=began + allowed)
     try:
         with scope:
-            result = await fetch(caller, target)
+            result = await _call(fetch, caller, target)
     except BaseException as exc:  # noqa: ASYNC103 - `contain` raises what must pass
         return _weigh_error(exc, limit)  # noqa: ASYNC104
     if result is _NOTHING:
@@ -62,6 +63,12 @@ async def attempt(
             limit,
         )
     return _weigh_result(result, limit)
+
+
+@disable_ki_protection
+async def _call(fetch: FetchFunc, caller: Caller, target: Target) -> object:
+    # Not ours, and it may compute for long: here Ctrl-C strikes as it does in any code of Trio's users.
+    return await fetch(caller, target)
 
 
 def _weigh_error(exc: BaseException, limit: int) -> Finished | Busy:

@@ -14,6 +14,8 @@ import trio
 from .._model.config import Config
 from .attempt import Busy, contain
 
+Ready = Callable[[], Awaitable[object]]
+
 _LONGEST_BACKOFF: Final = 60.0
 _LEAST_SECONDS: Final = 0.1
 _NO_TIME: Final = 1e-6
@@ -24,7 +26,7 @@ class Wait(NamedTuple):
 
     limit: float
     fallback: float
-    ready: Callable[[], Awaitable[object]] | None
+    ready: Ready | None
     reason: str
 
 
@@ -44,7 +46,7 @@ class Patience:
             left = self._config.retry_for - self._spent
             if left < _NO_TIME:
                 return None
-        ready = cast("Callable[[], Awaitable[object]]", busy.ready) if callable(busy.ready) else None
+        ready = cast("Ready", busy.ready) if callable(busy.ready) else None
         fallback = busy.retry_after if busy.retry_after is not None else self._backoff()
         limit = math.inf if ready is not None and not busy.given else fallback
         return Wait(min(limit, left), min(fallback, left), ready, busy.reason)

@@ -40,7 +40,7 @@ class Closing:
     def end_grace(self) -> None:
         """End the grace at once."""
         self.begun = True
-        self._end_at(-math.inf)
+        self._end_at(trio.current_time())
 
     def _end_at(self, deadline: float) -> None:
         self.grace_end = min(self.grace_end, deadline)

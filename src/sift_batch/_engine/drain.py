@@ -13,6 +13,7 @@ and the store of its result stand in a shield, which gets its deadline when the 
 """
 
 import contextvars
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -24,7 +25,7 @@ from .._model.lifecycle import TargetState
 from .._model.values import Attempt, FetchFunc, Job, Target
 from .._model.values import attempt as attempt_variable
 from .attempt import Busy, Finished, attempt, failed
-from .busy import Patience, Wait, wait_out
+from .busy import Patience, Ready, Wait, wait_out
 from .closing import Closing
 from .feeds import Feeds
 from .ledger import Ledger
@@ -111,7 +112,7 @@ class Drain:
         if live.log.debug_enabled:
             live.log.event("target.started", idx=idx, attempt=number)
         try:
-            return await attempt(
+            verdict = await attempt(
                 shop.fetch,
                 live.caller,
                 target,
@@ -122,6 +123,9 @@ class Drain:
         except BaseException:
             shop.roster.flight_ended(live)
             raise
+        # The store of what came back may take long, but the fetch is not what goes on.
+        live.attempt_deadline = math.inf
+        return verdict
 
     async def _wait_out(self, idx: int, wait: Wait, patience: Patience) -> None:
         live, signals = self._live, self._shop.signals
@@ -130,6 +134,8 @@ class Drain:
         if live.log.debug_enabled:
             live.log.event("target.busy", idx=idx, reason=wait.reason, wait=min(wait.limit, 1e9))
         self._renew_context()
+        if wait.ready is not None:
+            wait = wait._replace(ready=self._alone(wait.ready))
         # Nothing is in flight: a cancel of the job, or the closing, ends the wait at once.
         self._shield.shield = False
         try:
@@ -141,6 +147,18 @@ class Drain:
             live.wait_for("", None)
             if not live.restricted:
                 signals.call("busy", wait.reason, waited)
+
+    def _alone(self, ready: Ready) -> Ready:
+        """Let a `ready` have a context of its own, as each call of the fetch has."""
+
+        async def ready_alone() -> None:
+            await trio.lowlevel.checkpoint()  # from here on the task runs in the renewed context
+            try:
+                await ready()
+            finally:
+                self._renew_context()
+
+        return ready_alone
 
     def _too_busy(self) -> Finished:
         seconds = self._shop.config.retry_for
@@ -161,8 +179,6 @@ class Drain:
             recorded = await ledger.offer("record", lambda: ledger.record(job_id, idx, verdict.outcome), live)
         finally:
             shop.roster.flight_ended(live)
-            if live.reason:
-                live.wait_for("", None)
         if recorded is None:
             # Another runner has the job: there is nothing here that may be changed any more.
             live.log.event("job.lost")
@@ -194,14 +210,17 @@ class Drain:
     async def _leave(self) -> None:
         """Settle a job that was ended from outside, unless that has happened already."""
         live, ledger = self._live, self._shop.ledger
-        while live.stops:
-            await live.stops_over.park()
-        if live.stopped is not None and not live.settled:
-            job = await ledger.offer("settle", lambda: ledger.settle(self._job_id), live)
-            if job is not None:
-                self._shop.job_settled(job, live)
-        self._shop.roster.left(live)
-        self._shop.feeds.changed(self._job_id)
+        try:
+            while live.stops:
+                await live.stops_over.park()
+            if live.stopped is not None and not live.settled:
+                job = await ledger.offer("settle", lambda: ledger.settle(self._job_id), live)
+                if job is not None:
+                    self._shop.job_settled(job, live)
+        finally:
+            # Also when the grace ended first: whoever waits for the job must hear that it is over here.
+            self._shop.roster.left(live)
+            self._shop.feeds.changed(self._job_id)
 
     def _renew_context(self) -> None:
         """Let the next call of the fetch run in a fresh copy of the context of `open_runner`.

@@ -56,10 +56,12 @@ class Ending:
             self.ended(job, live)
             if job.settled:
                 self.settled(job, live)
-            else:
-                self._feeds.changed(job_id)
             if live.scope is not None:
                 live.scope.cancel()
             return True
         finally:
             live.stop_over()
+            if not live.settled:
+                # While the runner closes, whoever waits for the job counts on this try.
+                self._feeds.changed(job_id)
+                self._roster.changed.unpark_all()

@@ -7,17 +7,19 @@ to run: a slow reader finds the latest and holds up nobody. Streams are plain ob
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Final
+from typing import Final, TypeVar
 
 import trio
 
+from .._model.errors import StoreError
 from .._model.lifecycle import TargetState
 from .._model.values import Job, JobStatus, TargetStatus
 from .ledger import Ledger
 
+T = TypeVar("T")
 _PAGE: Final = 8
 _FINISHED: Final = frozenset({TargetState.DONE, TargetState.FAILED})
 
@@ -52,6 +54,8 @@ class Feeds:
         self.ledger = ledger
         self._may_settle = may_settle
         self._feeds: dict[str, Feed] = {}
+        # Whether the runner was left: what the store refuses from then on is no fault of the store's.
+        self.over = False
 
     @contextmanager
     def follow(self, job_id: str) -> Iterator[Feed]:
@@ -94,11 +98,20 @@ class Feeds:
         if not self._may_settle(job_id):
             raise trio.ClosedResourceError("the runner is closing: this job will not settle here")
 
+    async def read(self, answer: Awaitable[T]) -> T:
+        """Return what the store answers; raise `trio.ClosedResourceError` if it was closed meanwhile."""
+        try:
+            return await answer
+        except StoreError:
+            if self.over:
+                raise trio.ClosedResourceError("this runner is closed") from None
+            raise
+
     async def wait(self, job_id: str, caller: str | None) -> Job | None:
         """Return the job once it has settled, or None if it is unknown."""
         with self.follow(job_id) as feed:
             changes = feed.changes
-            job = await self.ledger.job(job_id, caller)
+            job = await self.read(self.ledger.job(job_id, caller))
             if job is None or job.settled:
                 return job
             while feed.settled is None:
@@ -163,7 +176,9 @@ class Watch(_Stream):
         feed = await self._check_over()
         while True:
             changes = feed.changes
-            status = await self._feeds.ledger.status(self._job_id, self._caller, results=False)
+            status = await self._feeds.read(
+                self._feeds.ledger.status(self._job_id, self._caller, results=False)
+            )
             if status is None:
                 raise self._gone()
             self._seen = True
@@ -197,8 +212,10 @@ class Results(_Stream):
             return self._ready.popleft()
         while True:
             changes = feed.changes
-            status = await self._feeds.ledger.status(
-                self._job_id, self._caller, results=True, start=self._next, stop=self._next + _PAGE
+            status = await self._feeds.read(
+                self._feeds.ledger.status(
+                    self._job_id, self._caller, results=True, start=self._next, stop=self._next + _PAGE
+                )
             )
             if status is None:
                 raise self._gone()

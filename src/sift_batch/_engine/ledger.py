@@ -67,17 +67,28 @@ class Ledger:
 
     async def offer(self, operation: str, ask: Callable[[], Awaitable[T]], job: LiveJob | None) -> T:
         """Ask until the store does it: again after 1, 2, 4 … 30 s. One warning for the whole spell."""
+        try:
+            return await ask()
+        except StoreError as exc:
+            self.trouble(operation, exc, job)
+        if job is None:
+            return await self._offer_again(ask)
+        if not job.refusals:
+            job.refused_since = self.now()
+        job.refusals += 1
+        try:
+            return await self._offer_again(ask)
+        finally:
+            job.refusals -= 1
+
+    async def _offer_again(self, ask: Callable[[], Awaitable[T]]) -> T:
         delay = _FIRST_DELAY
         while True:
+            await trio.sleep(delay)
             try:
                 return await ask()
-            except StoreError as exc:
-                if delay == _FIRST_DELAY:
-                    self.trouble(operation, exc, job)
-                if job is not None and job.reason != "store":
-                    job.wait_for("store", self.now())
-            await trio.sleep(delay)
-            delay = min(2 * delay, _LAST_DELAY)
+            except StoreError:
+                delay = min(2 * delay, _LAST_DELAY)
 
     def trouble(self, operation: str, exc: StoreError, job: LiveJob | None = None) -> None:
         """Log that the store refused a step, by the kind of its error."""
@@ -90,7 +101,11 @@ class Ledger:
         return await self._asked("acquire", self.store.acquire(self._owner, now=self.now()))
 
     async def release(self) -> None:
-        await self.store.release(self._owner)
+        """Give the ownership back. What goes wrong is logged: it must not hide how the block ended."""
+        try:
+            await self._asked("release", self.store.release(self._owner))
+        except StoreError as exc:
+            self.trouble("release", exc)
 
     async def submit(
         self, job_id: str, caller: Caller, targets: Sequence[Target], max_age: float | None

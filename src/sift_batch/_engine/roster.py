@@ -19,6 +19,7 @@ class LiveJob:
     """A job that is live, or terminal with a fetch in flight."""
 
     __slots__ = (
+        "asked_for",
         "attempt_deadline",
         "caller",
         "deadline",
@@ -30,6 +31,8 @@ class LiveJob:
         "log",
         "queued",
         "reason",
+        "refusals",
+        "refused_since",
         "scope",
         "settled",
         "since",
@@ -48,8 +51,9 @@ class LiveJob:
         self.caller = caller
         self.log = log
         self.submitted = submitted
-        # Stored, and not begun by a worker yet.
+        # Stored, and not begun by a worker yet; whether a worker asks the store for it.
         self.queued = False
+        self.asked_for = False
         # Written by the drain: whether a worker has it, since when (Trio's clock), its one cancel
         # scope, whether a fetch or the store of its result is under way, and until when that may go.
         self.draining = False
@@ -74,6 +78,9 @@ class LiveJob:
         # Why the job waits, for `progress`, and the unix second in which that began.
         self.reason = ""
         self.since: int | None = None
+        # How many steps of it the store refuses at this moment, and since when; goes before the reason.
+        self.refusals = 0
+        self.refused_since: int | None = None
 
     @property
     def restricted(self) -> bool:
@@ -123,6 +130,10 @@ class Roster:
     def get(self, job_id: object) -> LiveJob | None:
         """Return the job if it is stored, and live or unsettled."""
         return self._jobs.get(job_id) if isinstance(job_id, str) else None
+
+    def next_queued(self) -> LiveJob | None:
+        """Return the first queued job that no worker asks for; the store has the last word."""
+        return next((job for job in self._jobs.values() if job.queued and not job.asked_for), None)
 
     def find(self, job_id: object) -> LiveJob | None:
         """Return the job as `get` does, or while its submit is on its way."""

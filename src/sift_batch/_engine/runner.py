@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Never
 
 import trio
+from trio.lowlevel import enable_ki_protection
 
 from .._model.config import Config, check_number
 from .._model.errors import (
@@ -110,6 +111,7 @@ class Runner:
 
     # ---- new jobs
 
+    @enable_ki_protection
     async def submit(
         self, caller: Caller, targets: Iterable[Target], *, max_age: float | None = None
     ) -> Submission:
@@ -137,6 +139,7 @@ class Runner:
             raise
         return self._submitted(outcome, live)
 
+    @enable_ki_protection
     async def rerun(self, caller: Caller, job_id: str) -> Submission:
         """Store a new job of a settled job's targets and return its id.
 
@@ -231,6 +234,7 @@ class Runner:
 
     # ---- one job
 
+    @enable_ki_protection
     async def cancel(self, job_id: str, *, caller: Caller | str | None = None) -> bool:
         """Cancel a live job; False for one that is unknown or terminal.
 
@@ -240,6 +244,7 @@ class Runner:
         self._closing.check_open()
         return await self._ending.stop(job_id, JobEvent.CANCEL, caller=_name(caller))
 
+    @enable_ki_protection
     async def delete(self, job_id: str, *, caller: Caller | str | None = None) -> bool:
         """Remove a settled job with its results; False for one that is unknown or has not settled."""
         self._closing.check_open()
@@ -382,6 +387,8 @@ class Runner:
         if live.stored_here:
             pace = (trio.current_time() - live.started) / live.stored_here
             eta = pace * live.targets_left
+        if live.refusals:
+            return Progress("store", live.refused_since, pace, eta)
         return Progress(live.reason, live.since, pace, eta)
 
     def statistics(self) -> RunnerStatistics:
@@ -408,6 +415,7 @@ class Runner:
     # ---- opening and closing
 
     @asynccontextmanager
+    @enable_ki_protection
     async def opened(self) -> AsyncIterator[None]:
         """Own the store and run the engine round the block."""
         restarted = await self._ledger.acquire()
@@ -419,7 +427,7 @@ class Runner:
             async with self._foreman.host():
                 yield
         finally:
-            self._closing.over = True
+            self._closing.over = self._feeds.over = True
             self._signals.log.event("runner.closed", live=self._roster.live)
             with trio.CancelScope(shield=True):
                 await self._ledger.release()
@@ -431,12 +439,8 @@ class Runner:
         signals.call("depth", 0)
         signals.call("in_flight", 0)
         signals.call("stored", self._upkeep.stored_bytes)
-        signals.log.event(
-            "runner.opened",
-            workers=self._workers,
-            restarted=restarted,
-            stored_bytes=self._upkeep.stored_bytes,
-        )
+        # Sizes go to the hooks alone: a log must not differ where only the targets do.
+        signals.log.event("runner.opened", workers=self._workers, restarted=restarted)
 
 
 def _name(caller: Caller | str | None) -> str | None:
@@ -455,6 +459,7 @@ def _check_index(name: str, value: object) -> None:
 
 
 @asynccontextmanager
+@enable_ki_protection
 async def open_engine(
     store: Store,
     fetch: FetchFunc,

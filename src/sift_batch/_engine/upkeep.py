@@ -77,6 +77,8 @@ class Upkeep:
             await work()
         except StoreError as exc:
             self._ledger.trouble(operation, exc)
+            # What has lapsed may be there still: the next submit looks again.
+            self._oldest_lease = None
 
     async def _sweep(self) -> None:
         swept = 0
@@ -112,7 +114,7 @@ class Upkeep:
         finally:
             if jobs:
                 self._signals.call("evicted", jobs, nbytes)
-                self._signals.log.event("store.evicted", jobs=jobs, nbytes=nbytes)
+                self._signals.log.event("store.evicted", jobs=jobs)
 
     async def _erase(self) -> None:
         self.erasure_pending = not await self._ledger.erase()

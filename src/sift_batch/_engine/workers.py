@@ -13,14 +13,15 @@ comes wrapped in a group. Next room: `drain.py`.
 """
 
 import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Final
 
 import trio
-from trio.lowlevel import Abort, RaiseCancelT
+from trio.lowlevel import Abort, RaiseCancelT, enable_ki_protection
 
 from .._model.lifecycle import JobEvent
+from .._model.store import Work
 from .drain import Drain, Shop
 from .ending import Ending
 from .roster import LiveJob
@@ -54,12 +55,13 @@ class Foreman:
     # ---- the way in and out
 
     @asynccontextmanager
+    @enable_ki_protection
     async def host(self) -> AsyncIterator[None]:
         """Run the engine round the block; what the block raises comes out as itself."""
         error: BaseException | None = None
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._run_engine)
-            nursery.start_soon(self._watch)
+            nursery.start_soon(self._guard, self._watch)
             try:
                 with self._body_scope:
                     yield
@@ -134,36 +136,59 @@ class Foreman:
 
     # ---- the work
 
+    @enable_ki_protection
     async def _run_engine(self) -> None:
         try:
             with trio.CancelScope(shield=True):
                 async with trio.open_nursery() as timed:
-                    timed.start_soon(self._keep_time, timed)
+                    timed.start_soon(self._guard, self._keep_time, timed)
                     with self._work_scope:
                         async with trio.open_nursery() as nursery:
-                            nursery.start_soon(self._upkeep.run)
+                            nursery.start_soon(self._guard, self._upkeep.run)
                             for _ in range(self._workers):
-                                nursery.start_soon(self._work)
+                                nursery.start_soon(self._guard, self._work)
                     timed.cancel_scope.cancel()
         finally:
             self._shop.closing.begun = True
             self._ended.set()
 
+    @enable_ki_protection
+    async def _guard(self, work: Callable[..., Awaitable[None]], *args: object) -> None:
+        """Run one of the engine's tasks; what must end the program does so, and comes out bare."""
+        # Protected like everything here but the fetch: a Ctrl-C that struck between two steps of the
+        # engine's own would cut them apart. It reaches the main task at its next checkpoint instead.
+        try:
+            await work(*args)
+        except (KeyboardInterrupt, SystemExit) as exc:
+            self._end_at_once(exc)
+
     async def _work(self) -> None:
-        shop = self._shop
         while True:
             await self._queued.acquire()
-            trio.lowlevel.current_task().context = shop.context.copy()
-            work = await shop.ledger.offer("begin", shop.ledger.begin, None)
-            live = None if work is None else shop.roster.stored(work.job.id)
-            if work is None or live is None or live.settled:
-                continue  # it was ended from outside while it was queued
-            self._note_begin(live)
-            try:
-                await Drain(shop, live, work.job, work.targets).run()
-            except (KeyboardInterrupt, SystemExit) as exc:
-                self._end_at_once(exc)
-                return
+            await self._drain_next()
+
+    async def _drain_next(self) -> None:
+        # A function of its own, so that an idle worker holds nothing of the job that it had.
+        shop = self._shop
+        trio.lowlevel.current_task().context = shop.context.copy()
+        work = await self._begin()
+        live = None if work is None else shop.roster.stored(work.job.id)
+        if work is None or live is None or live.settled:
+            return  # it was ended from outside while it was queued
+        self._note_begin(live)
+        await Drain(shop, live, work.job, work.targets).run()
+
+    async def _begin(self) -> Work | None:
+        """Ask the store for the job that was submitted first; a refusal is told as that job's."""
+        shop = self._shop
+        expected = shop.roster.next_queued()
+        if expected is None:
+            return await shop.ledger.offer("begin", shop.ledger.begin, None)
+        expected.asked_for = True
+        try:
+            return await shop.ledger.offer("begin", shop.ledger.begin, expected)
+        finally:
+            expected.asked_for = False
 
     def _note_begin(self, live: LiveJob) -> None:
         shop = self._shop
@@ -183,9 +208,8 @@ class Foreman:
         if self._fatal is None:
             self._fatal = exc
         self._shop.closing.end_grace()
-        self._work_scope.cancel()
+        self.begin_closing()
         self._body_scope.cancel()
-        self._shop.feeds.closing()
 
     # ---- the clock
 
@@ -197,30 +221,41 @@ class Foreman:
                 await self._begun.park()
                 continue
             await trio.sleep_until(due)
-            now = trio.current_time()
-            for live in self._shop.roster.jobs():
-                if live.deadline <= now and not live.expiring and not live.ended:
-                    live.expiring = True
-                    nursery.start_soon(self._expire, live)
-            self._warn_stuck(now)
+            self._end_overdue(nursery)
+            self._warn_stuck(trio.current_time())
+
+    def _end_overdue(self, nursery: trio.Nursery) -> None:
+        now = trio.current_time()
+        for live in self._shop.roster.jobs():
+            if live.deadline <= now and not live.expiring and not live.ended:
+                live.expiring = True
+                nursery.start_soon(self._guard, self._expire, live)
 
     def _next_due(self) -> float | None:
         running = [live for live in self._shop.roster.jobs() if live.draining]
         if not running:
             return None
         now = trio.current_time()
-        # Attempts that begin meanwhile are due later than this.
-        stuck = now + self._shop.config.target_timeout + _STUCK_AFTER
+        # Jobs and attempts that begin meanwhile are due later than this.
+        config = self._shop.config
+        stuck = now + min(config.target_timeout + _STUCK_AFTER, config.job_timeout)
         for live in running:
             if live.in_flight and not live.warned:
                 stuck = min(stuck, live.attempt_deadline + _STUCK_AFTER)
-        return min([stuck, *(live.deadline for live in running if not live.expiring)])
+        # The time of a job that has ended already is of no interest: its last fetch may go on for long.
+        return min([stuck, *(live.deadline for live in running if not (live.expiring or live.ended))])
 
     async def _expire(self, live: LiveJob) -> None:
-        ledger = self._shop.ledger
-        await ledger.offer(
-            "stop", lambda: self._ending.stop(live.id, JobEvent.TIMEOUT, caller=None, error="timeout"), live
-        )
+        # However often the store refuses: no target starts any more.
+        live.stops += 1
+        try:
+            await self._shop.ledger.offer(
+                "stop",
+                lambda: self._ending.stop(live.id, JobEvent.TIMEOUT, caller=None, error="timeout"),
+                live,
+            )
+        finally:
+            live.stop_over()
 
     def _warn_stuck(self, now: float) -> None:
         """Log each job with a fetch whose time was up 5 s before `now` and that goes on all the same."""

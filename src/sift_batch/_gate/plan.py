@@ -60,8 +60,12 @@ class Plan:
 
     @enable_ki_protection
     def take_at_once(self, key: str, now: float, *, batch: bool) -> Claim | None:
-        """Return a claim in its slot if nobody stands before it: the short way, for most."""
-        if self.awaited or self._promises or (self._calendar and self._calendar[0][0] <= now):
+        """Return a claim in its slot, by the short way that most can take.
+
+        Whoever waits could not have this slot, or they would have it: only promises, places that a
+        hold kept, and a time that has come need the long way.
+        """
+        if self._promises or (self._calendar and self._calendar[0][0] <= now):
             return None
         host = self._host(key)
         if not host.free or host.refused or not self.limiter.available_tokens:
@@ -164,8 +168,6 @@ class Plan:
 
     def next_change(self) -> float:
         """Return when time alone could let somebody in; infinity if only an event can."""
-        if not self.awaited:
-            return math.inf
         hold = self._calendar[0][0] if self._calendar else math.inf
         promise = next(iter(self._promises.values())).until if self._promises else math.inf
         return min(hold, promise)

@@ -25,7 +25,7 @@ import anyio
 import anyio.to_thread
 import outcome
 import trio
-from trio.lowlevel import Abort, RaiseCancelT, Task
+from trio.lowlevel import Abort, RaiseCancelT, Task, enable_ki_protection
 
 from .._model.errors import StoreError
 
@@ -68,13 +68,14 @@ class Inline:
         try:
             return _transaction(self._connection, step)
         except Exception as exc:
-            raise store_error(exc) from exc.__cause__
+            error = store_error(exc)
+            raise error from error.__cause__
         finally:
             # The step is done, whatever came of it: a cancellation must not hide that.
             await trio.lowlevel.cancel_shielded_checkpoint()
 
 
-@trio.lowlevel.enable_ki_protection
+@enable_ki_protection
 def _transaction(connection: sqlite3.Connection, step: Step[T]) -> T:
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -108,7 +109,8 @@ class Threads:
         try:
             return await anyio.to_thread.run_sync(step, self._connection, limiter=self._limiter)
         except Exception as exc:
-            raise store_error(exc) from exc.__cause__
+            error = store_error(exc)
+            raise error from error.__cause__
 
 
 class _Ticket:
@@ -150,6 +152,7 @@ class Writer:
         self._ended = trio.Event()
         trio.lowlevel.start_thread_soon(self._work, self._thread_ended, _THREAD_NAME)
 
+    @enable_ki_protection
     async def run(self, step: Step[T], *, bare: bool = False) -> T:
         """Run one step; a `bare` one outside any transaction, which a checkpoint of the log needs."""
         # A call in a cancelled scope has done nothing: the thread might be quicker than the abort.
@@ -173,6 +176,7 @@ class Writer:
         assert ticket.outcome is not None
         return ticket.outcome.unwrap()  # type: ignore[no-any-return]
 
+    @enable_ki_protection
     async def aclose(self) -> None:
         """Finish what waits, move the log into the file, close the connection, end the thread."""
         if not self._closed:
@@ -301,7 +305,8 @@ def _alone(connection: sqlite3.Connection, step: Step[T]) -> T:
     try:
         return _transaction(connection, step)
     except Exception as exc:
-        raise store_error(exc) from exc.__cause__
+        error = store_error(exc)
+        raise error from error.__cause__
 
 
 def _checkpoint(connection: sqlite3.Connection) -> None:

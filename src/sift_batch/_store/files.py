@@ -9,6 +9,7 @@ resolved path, so that a link to a store is that store, and it dies with the pro
 """
 
 import contextlib
+import errno
 import fcntl
 import os
 import sqlite3
@@ -22,6 +23,7 @@ from . import schema
 
 _OWNER_ONLY: Final = 0o600
 _LOCK_SUFFIX: Final = "-owner"
+_DRAFT_SUFFIX: Final = "-draft"
 
 
 def resolve(path: str | os.PathLike[str]) -> Path:
@@ -44,6 +46,8 @@ def is_new(path: Path) -> bool:
         return path.stat().st_size == 0
     except FileNotFoundError:
         return True
+    except OSError as exc:
+        raise StoreError("this path can't be a store file; choose another path") from exc
 
 
 def identity(path: Path) -> tuple[int, int]:
@@ -89,9 +93,15 @@ class OwnerLock:
 
 @contextlib.contextmanager
 def reported() -> Iterator[None]:
-    """Turn what SQLite says of a file into a `StoreError` that says what to do."""
+    """Turn what SQLite, or the system, says of a file into a `StoreError` that says what to do."""
     try:
         yield
+    except OSError as exc:
+        # By its name alone: an OSError's text has the path.
+        name = errno.errorcode.get(exc.errno or 0, type(exc).__name__)
+        raise StoreError(
+            f"this store can't be used; check its permissions, its folder's and the disk ({name})"
+        ) from exc
     except sqlite3.DatabaseError as exc:
         code = getattr(exc, "sqlite_errorcode", 0) & 0xFF
         advice = {
@@ -122,20 +132,52 @@ def ensure_store(path: Path) -> None:
     try:
         # Again, under the lock: another process may have been quicker.
         if is_new(path):
-            _create(path)
+            with reported():
+                _create(path)
     finally:
         lock.release()
 
 
 def _create(path: Path) -> None:
-    with contextlib.suppress(FileExistsError):
+    # Made under another name and moved into place when it is whole: a process that is killed, or a
+    # disk that is full, leaves no half-made file that nobody could open again.
+    draft = path.with_name(path.name + _DRAFT_SUFFIX)
+    _unlink(draft, *_side_files(draft))
+    try:
         # Made before SQLite sees it, so that the log and its index inherit the mode.
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _OWNER_ONLY))
-    path.chmod(_OWNER_ONLY)
-    with reported(), contextlib.closing(connect(path, "rw")) as connection:
-        # Full: a store that was half made when the power went would be nobody's file.
-        connection.execute("PRAGMA synchronous = FULL")
-        schema.create(connection)
+        os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _OWNER_ONLY))
+        draft.chmod(_OWNER_ONLY)
+        with contextlib.closing(connect(draft, "rw")) as connection:
+            # Full: a store that was half written when the power went would be nobody's file.
+            connection.execute("PRAGMA synchronous = FULL")
+            schema.create(connection)
+        # A log that an earlier file of this name left behind would be read into the new one.
+        _unlink(*_side_files(path))
+        draft.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            _unlink(draft, *_side_files(draft))
+        raise
+    _sync_folder(path.parent)
+
+
+def _side_files(path: Path) -> list[Path]:
+    return [path.with_name(path.name + suffix) for suffix in ("-wal", "-shm", "-journal")]
+
+
+def _unlink(*paths: Path) -> None:
+    for path in paths:
+        path.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Let the new name survive a power cut, where the file system can promise that."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def connect_reader(path: Path) -> sqlite3.Connection:

@@ -82,7 +82,10 @@ def options_from(text: str) -> Options:
     """Return the options that were stored as JSON; what this version does not know is dropped."""
     if text == "{}":
         return NO_OPTIONS
-    stored = json.loads(text)
+    try:
+        stored = json.loads(text)
+    except RecursionError:
+        raise ValueError("stored options are nested too deeply") from None
     if not isinstance(stored, dict):
         raise ValueError("stored options are no JSON object")
     known: dict[str, Any] = {

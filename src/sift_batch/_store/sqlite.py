@@ -17,6 +17,7 @@ from typing import Literal
 
 import anyio.to_thread
 import trio
+from trio.lowlevel import enable_ki_protection
 
 from .._model.errors import StoreError, StoreInUseError
 from .._model.lifecycle import JobEvent, JobState
@@ -230,8 +231,7 @@ class MemoryStore(SqliteStore):
             self._owner = self._writes = None
 
     async def erase(self, owner: str) -> bool:
-        self._steps_of(owner)
-        await trio.lowlevel.checkpoint()
+        await self._steps_of(owner).run(removal.adjust_overwriting)
         return True  # there is no log
 
 
@@ -245,6 +245,7 @@ class FileStore(SqliteStore):
         self._lock = files.OwnerLock(path)
         self._identity = files.identity(path)
 
+    @enable_ki_protection
     async def acquire(self, owner: str, *, now: int) -> Restarted:
         if self._owner is not None:
             await trio.lowlevel.checkpoint()
@@ -275,6 +276,7 @@ class FileStore(SqliteStore):
             self._lock.release()
             raise
 
+    @enable_ki_protection
     async def release(self, owner: str) -> None:
         if owner != self._owner or not isinstance(self._writes, Writer):
             await trio.lowlevel.checkpoint()
@@ -286,6 +288,7 @@ class FileStore(SqliteStore):
             self._owner = None
             self._lock.release()
 
+    @enable_ki_protection
     async def aclose(self) -> None:
         """Give the ownership back, if there is one still."""
         if self._owner is not None:
@@ -295,7 +298,7 @@ class FileStore(SqliteStore):
         self._steps_of(owner)
         assert isinstance(self._writes, Writer)
         try:
-            return await self._writes.run(_truncate_log, bare=True)
+            return await self._writes.run(_erase, bare=True)
         except sqlite3.Error as exc:
             raise store_error(exc) from exc
 
@@ -305,12 +308,14 @@ class FileStore(SqliteStore):
         await super().check(owner, now=now)
 
 
-def _truncate_log(connection: sqlite3.Connection) -> bool:
+def _erase(connection: sqlite3.Connection) -> bool:
+    removal.adjust_overwriting(connection)
     # Busy while a reader still looks at what the log holds.
     return not connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
 
 
 @asynccontextmanager
+@enable_ki_protection
 async def open_store(
     path: str | os.PathLike[str], *, durability: Literal["full", "normal"] = "full"
 ) -> AsyncIterator[Store]:

@@ -39,6 +39,7 @@ from .._model.store import (
     Work,
 )
 from .._model.values import Caller, CallerClass, Job, Target
+from . import removal
 from .queries import find_reusable, select_job, stored_bytes
 from .rows import JOB_COLUMNS, job_from, options_from, target_row, utf8_length
 from .schema import LIVE
@@ -49,6 +50,7 @@ _STARTED: Final = move_target(TargetState.PENDING, TargetEvent.START).value
 
 def restart(connection: sqlite3.Connection, *, owner: str, now: int) -> Restarted:
     """Put right what an earlier process left: see `Store.acquire`."""
+    removal.adjust_overwriting(connection)
     live = [row[0] for row in connection.execute(f"SELECT id FROM batch_job WHERE {LIVE} ORDER BY rowid")]
     changed = set(live)
     changed.update(row[0] for row in connection.execute("SELECT id FROM batch_job WHERE settled = 0"))
@@ -348,6 +350,8 @@ def _insert_job(
     nbytes: int,
     now: int,
 ) -> None:
+    if caller.caller_class is CallerClass.RESTRICTED:
+        removal.overwrite_what_goes(connection)
     values: tuple[Any, ...] = (
         job_id,
         caller.name,

@@ -4,7 +4,6 @@
 quick. Next: `commands` (the flags), then `batch` (the main job).
 """
 
-import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -24,13 +23,8 @@ def main(args: Sequence[str] | None = None) -> int:
     before = signal.signal(signal.SIGTERM, _terminate)
     try:
         code = cli.main(args, prog_name="sift-batch", standalone_mode=False)
-        sys.stdout.flush()
     except (KeyboardInterrupt, click.Abort):
         return 130
-    except BrokenPipeError:
-        # Nobody reads the help text any more. Nothing may be flushed into the pipe at exit either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return 1
     except click.ClickException as error:
         command = (
             error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "sift-batch"

@@ -28,7 +28,7 @@ from .submitter import Submitter
 
 _DRAW_EVERY: Final = 0.1
 _LOOK_EVERY: Final = 1.0
-_STORE_TROUBLE_FOR: Final = 15.0
+_STORE_TROUBLE_FOR: Final = 10.0
 # A fetch ends within a minute by itself; in this time each one that runs can still be stored.
 _GRACE: Final = 75.0
 _WINDOWS_AHEAD: Final = 64

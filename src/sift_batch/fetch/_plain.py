@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _MODES: Final = frozenset({"", "text", "html", "raw"})
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _HEADERS_LIMIT: Final = 256
+_HEADER_BYTES_LIMIT: Final = 102_400
 # Above this, turning bytes into text would hold up the event loop for a noticeable time.
 _THREAD_FROM: Final = 131_072
 
@@ -163,7 +164,12 @@ class _PlainFetch:
 
     async def _read_response(self, response: "httpcore2.Response") -> Answer:
         status, found = response.status, response.headers
-        if len(found) > _HEADERS_LIMIT or status == HTTPStatus.SWITCHING_PROTOCOLS:
+        size = sum(len(name) + len(value) for name, value in found)
+        if (
+            len(found) > _HEADERS_LIMIT
+            or size > _HEADER_BYTES_LIMIT
+            or status == HTTPStatus.SWITCHING_PROTOCOLS
+        ):
             raise failed("protocol", 502, "the site's answer is malformed", retryable=True)
         headers = {name.decode("latin-1").lower(): value for name, value in reversed(found)}
         if not 200 <= status < 300 or status in (204, 205):

@@ -1,0 +1,402 @@
+"""Drain: which job starts when, and how one goes from its first target to its last."""
+
+import pytest
+import trio
+from flow_desk import ALICE, BOB, START, Heard, Lines, drained, raising, running, targets
+from trio.testing import MockClock
+
+from sift_batch import (
+    Caller,
+    Config,
+    Result,
+    RetryLater,
+    Runner,
+    Submission,
+    Target,
+    TargetError,
+    open_runner,
+    open_store,
+)
+from sift_batch.testing import FaultyStore, ScriptedFetch, WallClock
+
+WIDE = {"jobs_per_caller": 100, "jobs_total": 100, "workers_limit": 100}
+
+
+async def _submit_many(runner: Runner, count: int, size: int = 1) -> list[Submission]:
+    return [await runner.submit(ALICE, targets(size, f"h{n}.test")) for n in range(count)]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+async def test_queued_jobs_start_in_the_order_of_their_submits(
+    workers: int, autojump_clock: MockClock
+) -> None:
+    """Queued jobs start first in, first out, with one worker or several."""
+    # No two of them end in the same moment.
+    fetch = ScriptedFetch(latency={f"http://h{n}.test/0": 1 + n % 3 + n / 100 for n in range(12)})
+    async with running(fetch, workers=workers, **WIDE) as runner:
+        await _submit_many(runner, 12)
+        await runner.drain()
+    started = {call.target.url: call.started for call in fetch.calls}
+    assert len(started) == 12
+    in_order = [started[f"http://h{n}.test/0"] for n in range(12)]
+    assert in_order == sorted(in_order)
+    assert len(set(in_order[workers:])) == 12 - workers
+
+
+async def test_jobs_that_end_while_queued_are_passed_over(autojump_clock: MockClock) -> None:
+    """A job that is cancelled while it is queued is never fetched, and the next in line starts in its place."""
+    fetch = ScriptedFetch(latency=1)
+    async with running(fetch, **WIDE) as runner:
+        made = await _submit_many(runner, 6)
+        for n in (1, 2, 4):
+            assert await runner.cancel(made[n].id)
+        await runner.drain()
+    assert fetch.order == [f"http://h{n}.test/0" for n in (0, 3, 5)]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+async def test_as_many_jobs_drain_at_once_as_there_are_workers(
+    workers: int, autojump_clock: MockClock
+) -> None:
+    """Exactly `workers` jobs drain at the same time, one target of each."""
+    fetch = ScriptedFetch(latency=1)
+    async with running(fetch, workers=workers, **WIDE) as runner:
+        await _submit_many(runner, 7, size=3)
+        await fetch.wait_started(workers)
+        await trio.sleep(0.5)
+        counts = runner.statistics()
+        assert (counts.workers, counts.running, counts.queued) == (workers, workers, 7 - workers)
+        await runner.drain()
+    assert fetch.peak == workers
+    assert set(fetch.peak_by_host.values()) == {1}
+
+
+async def test_workers_above_the_limit_are_clamped_with_one_warning(autojump_clock: MockClock) -> None:
+    """`workers` above `workers_limit` become the limit, and exactly one warning says so."""
+    fetch, log = ScriptedFetch(latency=1), Lines()
+    async with running(fetch, log=log, jobs_per_caller=9, workers=7, workers_limit=3) as runner:
+        assert runner.statistics().workers == 3
+        await _submit_many(runner, 8)
+        await runner.drain()
+    assert fetch.peak == 3
+    assert [event for event in log.events if event[0] == "warning"] == [
+        ("warning", "workers.clamped", {"asked": 7, "limit": 3})
+    ]
+
+
+async def test_workers_within_the_limit_give_no_warning(autojump_clock: MockClock) -> None:
+    """`workers` equal to `workers_limit` are taken as they are, silently."""
+    log = Lines()
+    async with running(ScriptedFetch(), log=log, workers=3, workers_limit=3) as runner:
+        assert runner.statistics().workers == 3
+    assert log.of("workers.clamped") == []
+
+
+async def test_a_job_keeps_its_worker_over_its_busy_spells(autojump_clock: MockClock) -> None:
+    """While a target of the only worker's job waits out a busy spell, no other job starts."""
+    fetch = ScriptedFetch(busy={"http://h0.test/1": 3})
+    async with running(fetch, **WIDE) as runner:
+        first, second = await _submit_many(runner, 2, size=3)
+        await fetch.wait_started(3)
+        await trio.sleep(1)
+        status = await runner.status(second.id)
+        assert status is not None
+        assert status.job.status == "queued"
+        await runner.drain()
+    assert fetch.order == [
+        "http://h0.test/0",
+        *["http://h0.test/1"] * 4,
+        "http://h0.test/2",
+        *[f"http://h1.test/{n}" for n in range(3)],
+    ]
+    assert first.id != second.id
+
+
+async def test_targets_go_in_the_order_of_their_index(autojump_clock: MockClock) -> None:
+    """Targets of a job are fetched one at a time in `idx` order, whatever their URLs, twins included."""
+    urls = [f"http://{host}.test/{n}" for n in range(8) for host in "zay"] + ["http://z.test/0"] * 3
+    fetch = ScriptedFetch(latency=0.5)
+    async with running(fetch) as runner:
+        submission = await runner.submit(ALICE, [Target(url) for url in urls])
+        _, stored = await drained(runner, submission.id)
+    assert fetch.order == urls
+    assert fetch.peak == 1
+    assert [call.attempt.idx for call in fetch.calls if call.attempt] == list(range(len(urls)))
+    # Each has its own result.
+    assert [t.result.content for t in stored if t.result] == [f"content of {url}" for url in urls]
+
+
+async def test_a_target_starts_only_when_the_one_before_is_stored(autojump_clock: MockClock) -> None:
+    """Target i+1 starts after target i is stored, however long the store takes over it."""
+    seen: list[tuple[int, list[str]]] = []
+    async with open_store(":memory:") as store:
+        record = store.record
+
+        async def slowly(*args: object, **keywords: object) -> object:
+            await trio.sleep(100)
+            return await record(*args, **keywords)  # type: ignore[arg-type]
+
+        store.record = slowly  # type: ignore[method-assign, assignment]
+
+        async def fetch(caller: Caller, target: Target) -> Result:
+            status = await runner.status(submission.id)
+            assert status is not None
+            seen.append((round(trio.current_time()), [t.status.value for t in status.targets]))
+            return Result("")
+
+        async with open_runner(store, fetch) as runner:
+            submission = await runner.submit(ALICE, targets(3))
+            await runner.wait(submission.id)
+    assert seen == [
+        (0, ["running", "pending", "pending"]),
+        (100, ["done", "running", "pending"]),
+        (200, ["done", "done", "running"]),
+    ]
+
+
+async def test_a_target_that_the_store_refuses_holds_up_the_next(autojump_clock: MockClock) -> None:
+    """A result that is refused is offered again without fetching again, and nothing starts meanwhile."""
+    fetch = ScriptedFetch()
+    async with open_store(":memory:") as inner:
+        store = FaultyStore(inner, 2, times=3, operations={"record"})
+        async with open_runner(store, fetch) as runner:
+            submission = await runner.submit(ALICE, targets(3))
+            job, _ = await drained(runner, submission.id)
+    assert (job.status, job.targets_done) == ("done", 3)
+    assert [call.started for call in fetch.calls] == [0, 0, 1 + 2 + 4]
+
+
+async def test_each_stored_target_bumps_the_lease(autojump_clock: MockClock) -> None:
+    """Every stored target, done or failed, moves the job's lease to its moment, and so its one expiry."""
+    clock = WallClock(START)
+    fetch = ScriptedFetch(latency=10, fail=["http://a.test/1"])
+    leases = []
+    async with running(fetch, now=clock, ttl=15, sweep_every=1) as runner:
+        submission = await runner.submit(ALICE, targets(4))
+        async with runner.watch(submission.id) as statuses:
+            async for status in statuses:
+                leases.append((status.job.targets_done, status.job.lease - START))
+        # The TTL is shorter than the job was long: no target has lapsed before the others.
+        await trio.sleep(15)
+        _, stored = await drained(runner, submission.id)
+        assert [t.status for t in stored] == ["done", "failed", "done", "done"]
+        await trio.sleep(1)
+        assert await runner.status(submission.id) is None
+    assert leases == [(0, 0), (1, 10), (2, 20), (3, 30), (4, 40)] or leases == [
+        (0, 0),
+        (0, 0),
+        (1, 10),
+        (2, 20),
+        (3, 30),
+        (4, 40),
+    ]
+
+
+@pytest.mark.parametrize("at", range(4))
+async def test_a_failure_never_stops_the_job(at: int, autojump_clock: MockClock) -> None:
+    """Whichever target fails, the others are fetched and the counters add up at every step."""
+    errors = (TargetError("bad"), ValueError("bad"), TimeoutError(), MemoryError())
+    fetch = ScriptedFetch(fail={f"http://a.test/{at}": errors[at]})
+    async with running(fetch) as runner:
+        submission = await runner.submit(ALICE, targets(4))
+        async with runner.watch(submission.id) as statuses:
+            async for job, stored in statuses:
+                ended = [t for t in stored if t.status in {"done", "failed"}]
+                assert job.targets_done == len(ended)
+                assert job.targets_failed == sum(t.status == "failed" for t in ended)
+                assert len(stored) == job.targets_total == 4
+        assert (job.status, job.targets_done, job.targets_failed) == ("partial", 4, 1)
+        assert stored[at].status == "failed"
+    assert len(fetch.calls) == 4
+
+
+async def test_how_a_job_ends_depends_on_all_its_targets(autojump_clock: MockClock) -> None:
+    """All done makes a job `done`, all failed `failed`, anything else `partial`; each with its finish time."""
+    clock = WallClock(START)
+    fetch = ScriptedFetch(latency=1, fail=["http://f.test/0", "http://f.test/1", "http://p.test/0"])
+    async with running(fetch, now=clock) as runner:
+        for host, state in (("d.test", "done"), ("f.test", "failed"), ("p.test", "partial")):
+            began = int(clock())
+            submission = await runner.submit(ALICE, targets(2, host))
+            job, stored = await drained(runner, submission.id)
+            assert job.status == state
+            assert (job.started_at, job.finished_at, job.settled) == (began, began + 2, True)
+            assert len(stored) == 2
+            assert job.error == ""
+
+
+async def test_a_job_whose_time_is_up_ends_as_by_a_cancel(autojump_clock: MockClock) -> None:
+    """`job_timeout` seconds after its start a job is `failed` (`timeout`): in flight is stored, the rest pending."""
+    heard, log = Heard(), Lines()
+    fetch = ScriptedFetch(latency=4)
+    async with running(fetch, hooks=heard, log=log, job_timeout=10) as runner:
+        submission = await runner.submit(ALICE, targets(5))
+        await trio.sleep(10.5)
+        job = await runner.job(submission.id)
+        assert job is not None
+        assert (job.status, job.error, job.settled, job.finished_at) == ("failed", "timeout", False, START + 10)
+        job, stored = await drained(runner, submission.id)
+        assert trio.current_time() == 12
+        assert (job.status, job.error, job.finished_at) == ("failed", "timeout", START + 10)
+        assert [t.status for t in stored] == ["done"] * 3 + ["pending"] * 2
+        assert (job.targets_done, job.targets_failed) == (3, 0)
+    assert len(fetch.calls) == 3
+    assert heard.of("job")[1:] == [("failed",)]
+    assert heard.of("job_seconds") == [(10.0,)]
+    assert len(heard.of("ended")) == 1
+    assert log.of("job.ended")[0]["error"] == "timeout"
+
+
+async def test_the_time_of_a_job_counts_from_its_start(autojump_clock: MockClock) -> None:
+    """Time in the queue does not count towards `job_timeout`; each job has its own."""
+    fetch = ScriptedFetch(latency=6)
+    async with running(fetch, job_timeout=10, **WIDE) as runner:
+        first, second = await _submit_many(runner, 2, size=3)
+        jobs = [(await drained(runner, one.id))[0] for one in (first, second)]
+    assert [(job.status, job.targets_done) for job in jobs] == [("failed", 2), ("failed", 2)]
+    assert [job.started_at for job in jobs] == [START, START + 12]
+    assert [job.finished_at for job in jobs] == [START + 10, START + 22]
+
+
+async def test_a_job_whose_time_is_up_while_a_target_waits_settles_at_once(autojump_clock: MockClock) -> None:
+    """A job whose time is up in a busy spell settles then: the waiting target is `pending` again."""
+    fetch = ScriptedFetch(busy={"http://a.test/1": 99})
+    async with running(fetch, job_timeout=50) as runner:
+        submission = await runner.submit(ALICE, targets(3))
+        job, stored = await drained(runner, submission.id)
+        assert trio.current_time() == 50
+        assert (job.status, job.error) == ("failed", "timeout")
+        assert [t.status for t in stored] == ["done", "pending", "pending"]
+        calls = len(fetch.calls)
+        await trio.sleep(1_000)
+        assert len(fetch.calls) == calls
+
+
+async def test_a_job_that_ends_in_time_is_left_alone(autojump_clock: MockClock) -> None:
+    """A job that ends before its time is up keeps its state for ever."""
+    async with running(ScriptedFetch(latency=4), job_timeout=10) as runner:
+        submission = await runner.submit(ALICE, targets(2))
+        before = await drained(runner, submission.id)
+        await trio.sleep(100)
+        assert await drained(runner, submission.id) == before
+        assert before[0].status == "done"
+
+
+async def test_the_timekeeper_rests_while_the_fetch_of_an_ended_job_goes_on(autojump_clock: MockClock) -> None:
+    """A job that was cancelled, and whose fetch outlasts its `job_timeout`, keeps nobody awake and stays cancelled."""
+    fetch = ScriptedFetch(latency=200)
+    async with running(fetch, job_timeout=10) as runner:
+        submission = await runner.submit(ALICE, targets(2))
+        await fetch.wait_started(1)
+        await runner.cancel(submission.id)
+        with trio.fail_after(1_000):
+            job, stored = await drained(runner, submission.id)
+        assert trio.current_time() == 200
+        assert (job.status, job.error) == ("cancelled", "")
+        assert [t.status for t in stored] == ["done", "pending"]
+
+
+async def test_a_slow_store_is_no_stuck_fetch(autojump_clock: MockClock) -> None:
+    """A result that the store refuses for long is no fetch that goes on: nothing warns of a stuck one."""
+    log = Lines()
+    async with open_store(":memory:") as inner:
+        store = FaultyStore(inner, 1, times=20, operations={"record"})
+        async with open_runner(store, ScriptedFetch(), Config(target_timeout=20), log=log) as runner:
+            submission = await runner.submit(ALICE, targets(1))
+            job, _ = await drained(runner, submission.id)
+            assert job.status == "done"
+            assert trio.current_time() > 300
+    assert log.of("fetch.stuck") == []
+    assert len(log.of("store.trouble")) == 1
+
+
+async def test_a_fetch_that_cannot_be_ended_is_told_of(autojump_clock: MockClock) -> None:
+    """A fetch that goes on 5 s after its time was up is warned of once, with the job's id."""
+    log, told = Lines(), []
+
+    async def fetch(caller: Caller, target: Target) -> Result:
+        with trio.CancelScope(shield=True):
+            await trio.sleep(100)
+        return Result("")
+
+    async with running(fetch, target_timeout=20, log=log) as runner:
+        submission = await runner.submit(ALICE, targets(1))
+        for _ in range(10):
+            await trio.sleep(10)
+            told.append(len(log.of("fetch.stuck")))
+        await runner.wait(submission.id)
+    assert told == [0, 0, 1, 1, 1, 1, 1, 1, 1, 1]
+    assert log.of("fetch.stuck") == [{"job_id": submission.id}]
+
+
+async def test_a_job_without_a_timeout_goes_on(autojump_clock: MockClock) -> None:
+    """With an infinite `job_timeout` and `target_timeout` nothing is ever cut off."""
+    async with running(ScriptedFetch(latency=1e6), job_timeout=float("inf"), target_timeout=float("inf")) as runner:
+        submission = await runner.submit(ALICE, targets(2))
+        job, _ = await drained(runner, submission.id)
+        assert job.status == "done"
+        assert trio.current_time() == 2e6
+
+
+async def test_a_worker_outlives_every_job(autojump_clock: MockClock) -> None:
+    """After jobs that failed, timed out and were cancelled, the worker takes the next one at once."""
+    fetch = ScriptedFetch(hang=["http://h1.test/0"], fail=["http://h0.test/0"])
+    async with running(fetch, target_timeout=30, **WIDE) as runner:
+        made = await _submit_many(runner, 4)
+        await fetch.wait_started(2)
+        await runner.cancel(made[1].id)
+        await runner.drain()
+        jobs = [await runner.job(one.id) for one in made]
+    assert [job.status for job in jobs if job] == ["failed", "cancelled", "done", "done"]
+    assert trio.current_time() == 30
+
+
+async def test_a_fetch_gets_the_caller_and_target_that_were_submitted(autojump_clock: MockClock) -> None:
+    """A fetch is given its own target and the whole caller of its submit, credentials included."""
+    fetch = ScriptedFetch(latency=1)
+    callers = [Caller(f"c{n}", f"w{n}", f"k{n}") for n in range(6)]
+    async with running(fetch, workers=3, **WIDE) as runner:
+        for n, caller in enumerate(callers):
+            await runner.submit(caller, targets(2, f"h{n}.test"))
+        await runner.drain()
+    for n, caller in enumerate(callers):
+        calls = [call for call in fetch.calls if call.caller == caller]
+        assert [call.target.url for call in calls] == [f"http://h{n}.test/0", f"http://h{n}.test/1"]
+
+
+async def test_a_batch_that_fails_whole_is_read_like_any_other(autojump_clock: MockClock) -> None:
+    """When every target fails, each has its own error and the job is terminal."""
+    async with running(raising(TargetError("refused", code="connect"))) as runner:
+        submission = await runner.submit(BOB, targets(5))
+        job, stored = await drained(runner, submission.id)
+    assert (job.status, job.targets_done, job.targets_failed) == ("failed", 5, 5)
+    assert [(t.error, t.code) for t in stored] == [("refused", "connect")] * 5
+
+
+async def test_many_jobs_lose_and_mix_nothing(autojump_clock: MockClock) -> None:
+    """A thousand targets in jobs side by side, busy, failing and done: each index has its own outcome."""
+    busy_once: set[str] = set()
+
+    async def fetch(caller: Caller, target: Target) -> Result:
+        n = int(target.url.rsplit("/", 1)[1])
+        await trio.sleep((n * 7 % 5) / 10)
+        if n % 7 == 3 and target.url not in busy_once:
+            busy_once.add(target.url)
+            raise RetryLater(retry_after=0.5)
+        if n % 20 == 9:
+            raise ConnectionResetError(target.url)
+        return Result(target.url)
+
+    async with running(fetch, workers=4, targets_per_job=50, **WIDE) as runner:
+        made = await _submit_many(runner, 20, size=50)
+        await runner.drain()
+        for number, one in enumerate(made):
+            job, stored = await drained(runner, one.id)
+            assert (job.targets_done, job.targets_failed) == (50, 3)
+            for n, target in enumerate(stored):
+                url = f"http://h{number}.test/{n}"
+                assert (target.idx, target.url) == (n, url)
+                if n % 20 == 9:
+                    assert (target.status, target.error) == ("failed", url)
+                else:
+                    assert target.result == Result(url)

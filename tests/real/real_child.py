@@ -1,0 +1,297 @@
+"""What do the processes do that the real tests start, interrupt and kill?
+
+Run as a program: `real_child.py ROLE PATH [JSON]`. What it has been told is on record (an acknowledged
+submit, a result that was read back) it writes to standard output at once, one JSON list a line, so that
+the parent knows of it even if this process dies in the next instruction.
+"""
+
+import json
+import os
+import signal
+import sqlite3
+import sys
+import threading
+import time
+import zlib
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import trio
+
+from sift_batch import (
+    Caller,
+    Config,
+    JobsBusyError,
+    Result,
+    Runner,
+    StoreError,
+    StoreInUseError,
+    Target,
+    TargetError,
+    attempt,
+    open_runner,
+    open_store,
+)
+
+CALLER = Caller("child")
+MANY = 10**6
+
+
+def say(*words: Any) -> None:
+    """Write one line, whole, without any buffer of this process."""
+    os.write(1, json.dumps(words).encode() + b"\n")
+
+
+def checksum(content: str) -> int:
+    """Return what stands for a content in a line."""
+    return zlib.crc32(content.encode())
+
+
+class Workload:
+    """Submits, reads, cancels and deletes as fast as it can, by a seeded plan, and says what it knows."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = Random(seed)
+        self._count = 0
+
+    async def fetch(self, caller: Caller, target: Target) -> Result:
+        """Fail now and then; else return a content that names its job and index."""
+        if self._random.random() < 0.5:
+            await trio.sleep(self._random.random() / 500)
+        if self._random.random() < 0.2:
+            raise TargetError("scripted failure")
+        here = attempt.get()
+        size = self._random.choice([10, 1_000, 20_000])
+        return Result(f"{here.job_id}/{here.idx}/" + "x" * size, {"size": size})
+
+    async def run(self, path: str, durability: Any) -> None:
+        """Go on until somebody ends it."""
+        config = Config(jobs_per_caller=MANY, jobs_total=30, workers=3, workers_limit=3, shutdown_grace=1)
+        async with (
+            open_store(path, durability=durability) as store,
+            open_runner(store, self.fetch, config) as runner,
+            trio.open_nursery() as nursery,
+        ):
+            say("ready")
+            for _ in range(3):
+                nursery.start_soon(self._submit_on_and_on, runner, nursery)
+
+    async def _submit_on_and_on(self, runner: Runner, nursery: trio.Nursery) -> None:
+        while True:
+            self._count += 1
+            count = self._random.randrange(1, 7)
+            targets = [Target(f"http://host/{self._count}/{number}") for number in range(count)]
+            try:
+                submission = await runner.submit(CALLER, targets, max_age=0)
+            except JobsBusyError:
+                await trio.sleep(0.002)
+                continue
+            say("submitted", submission.id, count)
+            nursery.start_soon(self._follow, runner, submission.id)
+            if self._random.random() < 0.15:
+                await trio.sleep(self._random.random() / 100)
+                if await runner.cancel(submission.id):
+                    say("cancelled", submission.id)
+
+    async def _follow(self, runner: Runner, job_id: str) -> None:
+        async with runner.results(job_id) as results:
+            async for target in results:
+                content = target.result.content if target.result is not None else ""
+                say("stored", job_id, target.idx, target.status, checksum(content))
+        if self._random.random() < 0.1:
+            say("deleting", job_id)
+            await runner.delete(job_id)
+
+
+def work(path: str, seed: int, durability: str) -> None:
+    """Work until killed."""
+    trio.run(Workload(seed).run, path, durability)
+
+
+def interrupts(path: str, seed: int, rounds: int) -> None:
+    """Work again and again, each time until Ctrl-C strikes at a random moment."""
+    random = Random(seed)
+    for number in range(rounds):
+        timer = threading.Timer(random.random() * 0.08, os.kill, (os.getpid(), signal.SIGINT))
+        try:
+            timer.start()
+            try:
+                trio.run(Workload(seed + number).run, path, "normal")
+            finally:
+                timer.join()
+        except* KeyboardInterrupt:
+            # In a group if it struck in one of the workload's own tasks.
+            say("interrupted", number)
+    say("threads", sum("sift" in thread.name for thread in threading.enumerate()))
+
+
+def recover(path: str, die_at: int | None) -> None:
+    """Open a runner, which puts right what the last one left; die at the given step of that, if any.
+
+    A step is a hundred instructions of SQLite's machine. The clock stands still.
+    """
+    steps = 0
+
+    def step() -> int:
+        nonlocal steps
+        steps += 1
+        if steps == die_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return 0
+
+    class Counting(sqlite3.Connection):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            self.set_progress_handler(step, 100)
+
+    plain = sqlite3.connect
+    sqlite3.connect = lambda *args, **kwargs: plain(*args, factory=Counting, **kwargs)  # type: ignore
+
+    async def main() -> None:
+        async with open_store(path) as store, open_runner(store, _never, now=lambda: 2_000_000_000.0):
+            say("recovered", steps)
+
+    trio.run(main)
+
+
+async def _never(caller: Caller, target: Target) -> Result:
+    await trio.sleep_forever()
+    raise AssertionError
+
+
+def leave_live(path: str, jobs: int) -> None:
+    """Store many live jobs, some of them with a fetch in flight, and wait to be killed."""
+
+    async def main() -> None:
+        config = Config(jobs_per_caller=MANY, jobs_total=MANY, workers=4, workers_limit=4)
+        async with (
+            open_store(path, durability="normal") as store,
+            open_runner(store, _never, config) as runner,
+        ):
+            for job in range(jobs):
+                targets = [Target(f"http://host/{job}/{number}") for number in range(8)]
+                submission = await runner.submit(CALLER, targets)
+                say("submitted", submission.id, len(targets))
+            say("ready")
+            await trio.sleep_forever()
+
+    trio.run(main)
+
+
+def fetch_slowly(path: str, seconds: float) -> None:
+    """Drain one job of two targets, each of which takes a while."""
+
+    async def fetch(caller: Caller, target: Target) -> Result:
+        say("fetching", attempt.get().idx)
+        await trio.sleep(seconds)
+        return Result("slow")
+
+    async def main() -> None:
+        async with open_store(path) as store, open_runner(store, fetch) as runner:
+            targets = [Target("http://host/0"), Target("http://host/1")]
+            say("submitted", (await runner.submit(CALLER, targets)).id, 2)
+            await trio.sleep_forever()
+
+    trio.run(main)
+
+
+def stop_on_sigterm(path: str, seconds: float) -> None:
+    """Do what an application does about SIGTERM: cancel the scope round the runner."""
+
+    async def fetch(caller: Caller, target: Target) -> Result:
+        say("fetching", attempt.get().idx)
+        await trio.sleep(seconds)
+        return Result("slow")
+
+    async def main() -> None:
+        with trio.open_signal_receiver(signal.SIGTERM) as signals:
+            async with trio.open_nursery() as nursery:
+
+                @nursery.start_soon
+                async def stop() -> None:
+                    async for _ in signals:
+                        nursery.cancel_scope.cancel()
+
+                async with open_store(path) as store, open_runner(store, fetch) as runner:
+                    targets = [Target("http://host/0"), Target("http://host/1")]
+                    say("submitted", (await runner.submit(CALLER, targets)).id, 2)
+                    await trio.sleep_forever()
+
+    trio.run(main)
+
+
+def own_twice(path: str) -> None:
+    """Own a store, and try to own it a second time in this process while it takes submits."""
+
+    async def main() -> None:
+        async with (
+            open_store(path) as store,
+            open_runner(store, _never, Config(jobs_per_caller=MANY, jobs_total=MANY)) as runner,
+        ):
+            say("ready")
+            number = 0
+            while True:
+                async with open_store(path) as again:
+                    with suppress(StoreInUseError):
+                        async with open_runner(again, _never):
+                            say("owned twice")
+                number += 1
+                say("submitted", (await runner.submit(CALLER, [Target(f"http://host/{number}")])).id, 1)
+                await trio.sleep(0.005)
+
+    trio.run(main)
+
+
+def lock(path: str, seconds: float) -> None:
+    """Keep a store's file locked for a while, as a backup or a curious person might."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("BEGIN IMMEDIATE")
+    say("locked")
+    time.sleep(seconds)
+    connection.execute("ROLLBACK")
+    connection.close()
+
+
+def look(path: str, times: int) -> None:
+    """Come, look at a store with SQLite, and go, many times over."""
+    say("ready")
+    for _ in range(times):
+        connection = sqlite3.connect(f"{Path(path).as_uri()}?mode=ro", uri=True)
+        connection.execute("SELECT count(*) FROM batch_target").fetchall()
+        connection.close()
+        time.sleep(0.002)
+
+
+def own_briefly(path: str) -> None:
+    """Try to own a store once and say what came of it."""
+
+    async def main() -> None:
+        try:
+            async with open_store(path) as store, open_runner(store, _never):
+                say("owned")
+        except StoreError as exc:
+            say(type(exc).__name__)
+
+    trio.run(main)
+
+
+ROLES = {
+    role.__name__: role
+    for role in (
+        work,
+        interrupts,
+        recover,
+        leave_live,
+        fetch_slowly,
+        stop_on_sigterm,
+        own_twice,
+        lock,
+        look,
+        own_briefly,
+    )
+}
+
+if __name__ == "__main__":
+    ROLES[sys.argv[1]](sys.argv[2], **json.loads(sys.argv[3]))
