@@ -60,6 +60,16 @@ def test_an_interrupted_demo_is_carried_on(start, run, tmp_path, read):
     assert len(read(results)) == len(PAGES)
 
 
+@pytest.mark.slow
+def test_the_demo_gets_along_with_ascii(run):
+    """In a locale without other scripts the table comes out with escapes, and the demo ends well."""
+    plain = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0", "NO_COLOR": "1"}
+    done = run("demo", env=plain)
+    assert done.code == 0, done.err
+    assert done.out.isascii()
+    assert b"\\u59cb" in done.out
+
+
 async def test_the_site_serves_its_kinds_of_pages(nursery, monkeypatch):
     """The pages of the site come as the kinds they stand for: busy once, missing, packed, moved."""
 

@@ -9,7 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sift_batch import Options, Result, Target, TargetState, TargetStatus
-from sift_batch.cli.lines import Sink, json_line, target_view, visible
+from sift_batch.cli.escape import visible
+from sift_batch.cli.lines import Sink, json_line, target_view
 from sift_batch.cli.targets import Item
 
 

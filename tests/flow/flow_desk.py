@@ -1,6 +1,6 @@
 """What the flow tests of submit, drain, attempts, busy waits, hooks and log share."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -134,6 +134,7 @@ class StepCancel(trio.abc.Instrument):
         self._task = task
 
     def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        """Count the step, and cancel at the one that was named."""
         if self._task is None or task is self._task:
             self._left -= 1
             if self._left == 0:
@@ -147,17 +148,17 @@ class Lines:
         self.events: list[tuple[str, str, Mapping[str, Any]]] = []
 
     def debug(self, event: str, **fields: Any) -> None:
+        """Keep a debug event."""
         self.events.append(("debug", event, fields))
 
     def info(self, event: str, **fields: Any) -> None:
+        """Keep an info event."""
         self.events.append(("info", event, fields))
 
     def warning(self, event: str, **fields: Any) -> None:
+        """Keep a warning."""
         self.events.append(("warning", event, fields))
 
     def of(self, name: str) -> list[Mapping[str, Any]]:
         """Return the fields of each event of one name."""
         return [fields for _, event, fields in self.events if event == name]
-
-
-Waiter = Callable[[], Awaitable[object]]

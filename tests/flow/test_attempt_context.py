@@ -14,7 +14,7 @@ left = contextvars.ContextVar[str]("left", default="nothing")
 
 
 async def test_a_fetch_runs_in_the_context_of_open_runner(autojump_clock: MockClock) -> None:
-    """A fetch sees the context variables as they were where `open_runner` was entered, for every target and try."""
+    """A fetch sees the context variables as they were where `open_runner` was entered, at every try."""
     seen: list[str] = []
 
     async def fetch(caller: Caller, target: Target) -> Result:

@@ -38,6 +38,7 @@ class Lying(str):
     __slots__ = ()
 
     def encode(self, *args: Any, **keywords: Any) -> bytes:
+        """Raise."""
         raise RuntimeError("no bytes")
 
     def __len__(self) -> int:
@@ -110,7 +111,7 @@ async def test_a_plain_target_error_has_the_defaults(autojump_clock: MockClock) 
 async def test_any_other_error_is_stored_by_its_text(
     error: Exception, text: str, autojump_clock: MockClock
 ) -> None:
-    """Any other `Exception` fails the target with its text, or its type's name where that is empty, and no hint."""
+    """Any other `Exception` fails the target with its text, or its type's name where that is empty."""
     target = await fetched_once(raising(error))
     assert (target.status, target.error, target.hint, target.code) == ("failed", text, "", "internal")
 
@@ -181,7 +182,7 @@ async def test_what_another_loop_must_run_fails_the_target(autojump_clock: MockC
     ("error", "stored"),
     [
         (Unborn(), ("unborn", "", "", None, False)),
-        (TargetError("m", hint=3, code=b"c", status="5"), ("m", "", "", None, False)),  # type: ignore[arg-type]
+        (TargetError("m", hint=3, code=b"c", status="5"), ("m", "", "", None, False)),
         (TargetError(17, retryable="yes"), ("17", "", "", 502, True)),  # type: ignore[arg-type]
         (TargetError("m", status=10**30), ("m", "", "", None, False)),
         (TargetError("m", status=True), ("m", "", "", None, False)),
@@ -235,7 +236,9 @@ async def test_a_small_limit_of_results_does_not_cut_an_error(autojump_clock: Mo
             ("in", "", "internal"),
         ),
         (
-            ExceptionGroup("g", [ValueError("v"), ExceptionGroup("h", [ExceptionGroup("i", [TargetError("t")])])]),
+            ExceptionGroup(
+                "g", [ValueError("v"), ExceptionGroup("h", [ExceptionGroup("i", [TargetError("t")])])]
+            ),
             ("t", "", ""),
         ),
         (BaseExceptionGroup("g", [Panic("p"), ValueError("v")]), ("p", "", "internal")),
@@ -304,7 +307,7 @@ async def test_a_group_of_refusals_waits_for_the_longest(autojump_clock: MockClo
 
 
 async def test_a_nursery_in_a_fetch_gives_its_childrens_errors(autojump_clock: MockClock) -> None:
-    """A fetch with a nursery of its own may fail in two children at once: the first `TargetError` is stored."""
+    """A fetch whose nursery fails in two children at once fails with the first `TargetError`."""
 
     async def child(error: Exception) -> None:
         try:
@@ -343,7 +346,7 @@ async def test_a_group_with_a_cancellation_in_it_is_told_by_its_errors(autojump_
 
 @pytest.mark.parametrize("wrapped", [False, True])
 async def test_a_stray_cancellation_fails_the_target(wrapped: bool, autojump_clock: MockClock) -> None:
-    """A `Cancelled` that a fetch kept from a scope of its own, and raises later, fails its target and no more."""
+    """A `Cancelled` that a fetch kept from a scope of its own, and raises later, fails its target."""
 
     async def fetch(caller: Caller, target: Target) -> Result:
         kept: BaseException | None = None
@@ -381,15 +384,19 @@ async def test_scopes_that_a_fetch_leaves_open_fail_its_target(autojump_clock: M
 async def test_what_must_end_the_program_passes(
     error: BaseException, wrap: int, autojump_clock: MockClock
 ) -> None:
-    """A `KeyboardInterrupt` or `SystemExit` of a fetch, in a group or not, comes out bare and stores nothing."""
+    """A `KeyboardInterrupt` or `SystemExit` of a fetch, in a group or not, comes out bare."""
     raised: BaseException = error
     for _ in range(wrap):
         raised = BaseExceptionGroup("g", [TargetError("t"), raised, RetryLater()])
     heard = Heard()
-    with pytest.raises(type(error)) as caught:
+
+    async def run() -> None:
         async with running(raising(raised), hooks=heard) as runner:
             await runner.submit(ALICE, targets(2))
             await trio.sleep_forever()
+
+    with pytest.raises(type(error)) as caught:
+        await run()
     assert caught.value is error
     assert heard.of("target") == []
 
@@ -398,7 +405,7 @@ async def test_what_must_end_the_program_passes(
 
 
 async def test_a_fetch_that_takes_too_long_fails(autojump_clock: MockClock) -> None:
-    """A fetch that goes on for `target_timeout` seconds is cancelled then and `failed` (`timeout`), saying so."""
+    """A fetch that takes `target_timeout` seconds is cancelled then and `failed` (`timeout`), saying so."""
     ended: list[float] = []
 
     async def fetch(caller: Caller, target: Target) -> Result:
@@ -410,7 +417,12 @@ async def test_a_fetch_that_takes_too_long_fails(autojump_clock: MockClock) -> N
 
     target = await fetched_once(fetch, target_timeout=7.5)
     assert ended == [7.5]
-    assert (target.status, target.code, target.retryable, target.http_status) == ("failed", "timeout", True, 504)
+    assert (target.status, target.code, target.retryable, target.http_status) == (
+        "failed",
+        "timeout",
+        True,
+        504,
+    )
     assert "7.5" in target.error
 
 

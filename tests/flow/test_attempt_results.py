@@ -40,6 +40,7 @@ class Lying(str):
     __slots__ = ()
 
     def encode(self, *args: Any, **keywords: Any) -> bytes:
+        """Raise."""
         raise RuntimeError("no bytes")
 
     def __len__(self) -> int:
@@ -67,7 +68,18 @@ def _cycle() -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     "value",
-    [None, "text", b"bytes", {"content": "x"}, 3, object(), Result, ("x", {}), NotImplemented, ValueError("x")],
+    [
+        None,
+        "text",
+        b"bytes",
+        {"content": "x"},
+        3,
+        object(),
+        Result,
+        ("x", {}),
+        NotImplemented,
+        ValueError("x"),
+    ],
     ids=lambda value: type(value).__name__,
 )
 async def test_what_is_no_result_fails_saying_so(value: Any, autojump_clock: MockClock) -> None:
@@ -107,7 +119,7 @@ async def test_content_that_is_no_text_fails(content: Any, autojump_clock: MockC
     ids=range(14),
 )
 async def test_meta_that_json_cannot_hold_fails_saying_so(meta: Any, autojump_clock: MockClock) -> None:
-    """Meta that JSON can't hold (NaN, bytes, a cycle, keys that are no text, endless depth) fails, saying so."""
+    """Meta that JSON can't hold (NaN, bytes, a cycle, odd keys, endless depth) fails, saying so."""
     target = await fetched_once(returning(Result("fine", meta)))
     assert (target.status, target.code, target.result) == ("failed", "bad_result", None)
     assert "JSON" in target.error
@@ -136,9 +148,15 @@ async def test_a_result_that_cannot_be_read_fails(result: Result, autojump_clock
         ({"a": [1, 2.5, True, None, "x", {"b": []}]}, {"a": [1, 2.5, True, None, "x", {"b": []}]}),
         ({"t": (1, (2, 3))}, {"t": [1, [2, 3]]}),
         (MappingProxyType({"m": MappingProxyType({"n": 1})}), {"m": {"n": 1}}),
-        ({"big": 2**64, "bigger": 10**30, "least": -(2**63)}, {"big": 2**64, "bigger": 10**30, "least": -(2**63)}),
+        (
+            {"big": 2**64, "bigger": 10**30, "least": -(2**63)},
+            {"big": 2**64, "bigger": 10**30, "least": -(2**63)},
+        ),
         ({"": "empty key", "\0": "\0", "é": "😀"}, {"": "empty key", "\0": "\0", "é": "😀"}),
-        ({"\ud800k": "v\udfff", "l": ["\ud83d", "\ude00"]}, {"\ufffdk": "v\ufffd", "l": ["\ufffd", "\ufffd"]}),
+        (
+            {"\ud800k": "v\udfff", "l": ["\ud83d", "\ude00"]},
+            {"\ufffdk": "v\ufffd", "l": ["\ufffd", "\ufffd"]},
+        ),
         ({"e": Colour.RED, Colour.RED: 1}, {"e": "red", "red": 1}),
         ({"f": -0.0, "g": 1e308, "h": 5e-324}, {"f": -0.0, "g": 1e308, "h": 5e-324}),
         (_nested(40), _nested(40)),
@@ -210,7 +228,9 @@ async def test_long_content_is_cut_at_a_character(
 
 async def test_a_cut_keeps_the_meta_beside_the_mark(autojump_clock: MockClock) -> None:
     """Cut content keeps its meta, and the mark says true whatever the fetch had put there."""
-    target = await fetched_once(returning(Result("x" * 99, {"title": "t", "truncated": "no"})), result_max_bytes=50)
+    target = await fetched_once(
+        returning(Result("x" * 99, {"title": "t", "truncated": "no"})), result_max_bytes=50
+    )
     assert target.result == Result("x" * 50, {"title": "t", "truncated": True})
 
 
@@ -219,7 +239,7 @@ async def test_a_cut_keeps_the_meta_beside_the_mark(autojump_clock: MockClock) -
     [(11, "done"), (12, "failed"), (10_000, "failed")],
 )
 async def test_meta_over_the_limit_fails(length: int, state: str, autojump_clock: MockClock) -> None:
-    """Meta of more than `result_max_bytes` bytes of JSON fails, saying so; of exactly as many it is stored."""
+    """Meta of more than `result_max_bytes` bytes of JSON fails, saying so; exactly as many are stored."""
     target = await fetched_once(returning(Result("", {"k": "x" * length})), result_max_bytes=19)
     assert target.status == state
     if state == "failed":

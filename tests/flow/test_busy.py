@@ -111,7 +111,23 @@ async def test_a_retry_after_is_kept_to_the_second(autojump_clock: MockClock) ->
 
 @pytest.mark.parametrize(
     "odd",
-    [-1, 0, -0.0, math.nan, math.inf, -math.inf, -(10**400), 10**400, "5", "soon", b"5", True, [5], 5j, object()],
+    [
+        -1,
+        0,
+        -0.0,
+        math.nan,
+        math.inf,
+        -math.inf,
+        -(10**400),
+        10**400,
+        "5",
+        "soon",
+        b"5",
+        True,
+        [5],
+        5j,
+        object(),
+    ],
     ids=repr,
 )
 async def test_a_retry_after_that_is_no_time_counts_as_none(odd: Any, autojump_clock: MockClock) -> None:
@@ -189,7 +205,9 @@ async def test_a_gate_without_ready_keeps_tries_apart(autojump_clock: MockClock)
     ],
     ids=lambda error: type(error).__name__,
 )
-async def test_a_ready_that_raises_counts_as_not_given(error: BaseException, autojump_clock: MockClock) -> None:
+async def test_a_ready_that_raises_counts_as_not_given(
+    error: BaseException, autojump_clock: MockClock
+) -> None:
     """A `ready` that raises, whatever it is, leaves the wait that would have been without it."""
     fetch = Refusing(
         lambda: RetryLater(ready=breaking(error)),
@@ -248,7 +266,7 @@ async def test_a_stray_cancellation_in_ready_counts_as_an_error(autojump_clock: 
 
 
 async def test_a_target_is_busy_for_so_long_and_no_longer(autojump_clock: MockClock) -> None:
-    """After `retry_for` seconds of busy answers a target is `failed` (`busy`) with a hint; the last try ends them."""
+    """After `retry_for` busy seconds a target is `failed` (`busy`) with a hint; the last try ends them."""
     fetch = Refusing(RetryLater, for_ever=True)
     target = await _tried(fetch, retry_for=600)
     assert fetch.tries == [0, 2, 6, 14, 30, 62, 122, 182, 242, 302, 362, 422, 482, 542, 600]
@@ -358,7 +376,9 @@ async def test_a_wait_writes_nothing_to_the_store(autojump_clock: MockClock) -> 
     fetch = ScriptedFetch(busy={0: 40})
     async with open_store(":memory:") as inner:
         store = FaultyStore(inner)
-        async with open_runner(store, fetch, Config(retry_for=1e6, job_timeout=1e6, sweep_every=1e6)) as runner:
+        async with open_runner(
+            store, fetch, Config(retry_for=1e6, job_timeout=1e6, sweep_every=1e6)
+        ) as runner:
             submission = await runner.submit(ALICE, targets(1))
             await fetch.wait_ended(1)
             await trio.testing.wait_all_tasks_blocked()
@@ -372,7 +392,7 @@ async def test_a_wait_writes_nothing_to_the_store(autojump_clock: MockClock) -> 
 
 
 async def test_while_it_waits_nothing_is_in_flight(autojump_clock: MockClock) -> None:
-    """A target that waits counts as not in flight, though its state is `running` and its job keeps its worker."""
+    """A target that waits is not in flight, though its state is `running` and its job has its worker."""
     heard = Heard()
     fetch = ScriptedFetch(busy={0: 1}, latency=1)
     async with running(fetch, hooks=heard) as runner:

@@ -44,7 +44,7 @@ async def test_queued_jobs_start_in_the_order_of_their_submits(
 
 
 async def test_jobs_that_end_while_queued_are_passed_over(autojump_clock: MockClock) -> None:
-    """A job that is cancelled while it is queued is never fetched, and the next in line starts in its place."""
+    """A job that is cancelled while it is queued is never fetched, and the next in line starts."""
     fetch = ScriptedFetch(latency=1)
     async with running(fetch, **WIDE) as runner:
         made = await _submit_many(runner, 6)
@@ -170,12 +170,10 @@ async def test_each_stored_target_bumps_the_lease(autojump_clock: MockClock) -> 
     """Every stored target, done or failed, moves the job's lease to its moment, and so its one expiry."""
     clock = WallClock(START)
     fetch = ScriptedFetch(latency=10, fail=["http://a.test/1"])
-    leases = []
     async with running(fetch, now=clock, ttl=15, sweep_every=1) as runner:
         submission = await runner.submit(ALICE, targets(4))
         async with runner.watch(submission.id) as statuses:
-            async for status in statuses:
-                leases.append((status.job.targets_done, status.job.lease - START))
+            leases = [(job.targets_done, job.lease - START) async for job, _ in statuses]
         # The TTL is shorter than the job was long: no target has lapsed before the others.
         await trio.sleep(15)
         _, stored = await drained(runner, submission.id)
@@ -211,7 +209,7 @@ async def test_a_failure_never_stops_the_job(at: int, autojump_clock: MockClock)
 
 
 async def test_how_a_job_ends_depends_on_all_its_targets(autojump_clock: MockClock) -> None:
-    """All done makes a job `done`, all failed `failed`, anything else `partial`; each with its finish time."""
+    """All done makes a job `done`, all failed `failed`, anything else `partial`."""
     clock = WallClock(START)
     fetch = ScriptedFetch(latency=1, fail=["http://f.test/0", "http://f.test/1", "http://p.test/0"])
     async with running(fetch, now=clock) as runner:
@@ -226,7 +224,7 @@ async def test_how_a_job_ends_depends_on_all_its_targets(autojump_clock: MockClo
 
 
 async def test_a_job_whose_time_is_up_ends_as_by_a_cancel(autojump_clock: MockClock) -> None:
-    """`job_timeout` seconds after its start a job is `failed` (`timeout`): in flight is stored, the rest pending."""
+    """`job_timeout` seconds after its start a job is `failed` (`timeout`); what is in flight is stored."""
     heard, log = Heard(), Lines()
     fetch = ScriptedFetch(latency=4)
     async with running(fetch, hooks=heard, log=log, job_timeout=10) as runner:
@@ -234,7 +232,12 @@ async def test_a_job_whose_time_is_up_ends_as_by_a_cancel(autojump_clock: MockCl
         await trio.sleep(10.5)
         job = await runner.job(submission.id)
         assert job is not None
-        assert (job.status, job.error, job.settled, job.finished_at) == ("failed", "timeout", False, START + 10)
+        assert (job.status, job.error, job.settled, job.finished_at) == (
+            "failed",
+            "timeout",
+            False,
+            START + 10,
+        )
         job, stored = await drained(runner, submission.id)
         assert trio.current_time() == 12
         assert (job.status, job.error, job.finished_at) == ("failed", "timeout", START + 10)
@@ -282,8 +285,10 @@ async def test_a_job_that_ends_in_time_is_left_alone(autojump_clock: MockClock) 
         assert before[0].status == "done"
 
 
-async def test_the_timekeeper_rests_while_the_fetch_of_an_ended_job_goes_on(autojump_clock: MockClock) -> None:
-    """A job that was cancelled, and whose fetch outlasts its `job_timeout`, keeps nobody awake and stays cancelled."""
+async def test_the_timekeeper_rests_while_the_fetch_of_an_ended_job_goes_on(
+    autojump_clock: MockClock,
+) -> None:
+    """A job that was cancelled, and whose fetch outlasts its `job_timeout`, keeps nobody awake."""
     fetch = ScriptedFetch(latency=200)
     async with running(fetch, job_timeout=10) as runner:
         submission = await runner.submit(ALICE, targets(2))
@@ -331,7 +336,9 @@ async def test_a_fetch_that_cannot_be_ended_is_told_of(autojump_clock: MockClock
 
 async def test_a_job_without_a_timeout_goes_on(autojump_clock: MockClock) -> None:
     """With an infinite `job_timeout` and `target_timeout` nothing is ever cut off."""
-    async with running(ScriptedFetch(latency=1e6), job_timeout=float("inf"), target_timeout=float("inf")) as runner:
+    async with running(
+        ScriptedFetch(latency=1e6), job_timeout=float("inf"), target_timeout=float("inf")
+    ) as runner:
         submission = await runner.submit(ALICE, targets(2))
         job, _ = await drained(runner, submission.id)
         assert job.status == "done"

@@ -1,5 +1,6 @@
 """Hooks: which is called when, with what, and what comes of one that raises."""
 
+import itertools
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ NAMES = sorted(name for name in vars(Hooks) if not name.startswith("_"))
 
 
 async def test_the_whole_story_of_a_job_is_told(autojump_clock: MockClock) -> None:
-    """A job tells that it was created, began, each target with its error, time and bytes, and its end, in order."""
+    """A job tells its creation, its begin, each target with error, time and bytes, and its end, in order."""
     heard = Heard()
     error = TargetError("bad")
     fetch = ScriptedFetch(latency=2, fail={"http://a.test/1": error})
@@ -76,7 +77,7 @@ async def test_in_flight_follows_the_fetches(autojump_clock: MockClock) -> None:
     counts = [values[0] for values in heard.of("in_flight")]
     assert counts[0] == counts[-1] == 0
     assert max(counts) == 2
-    assert all(abs(after - before) == 1 for before, after in zip(counts, counts[1:], strict=False))
+    assert all(abs(after - before) == 1 for before, after in itertools.pairwise(counts))
     assert len(counts) == 1 + 2 * 4
 
 
@@ -218,7 +219,7 @@ async def test_every_step_of_the_store_is_timed(autojump_clock: MockClock) -> No
 
 
 async def test_a_restricted_caller_is_told_less(autojump_clock: MockClock) -> None:
-    """A restricted job calls `target_restricted` with done or failed alone, and none of target, busy, queued, seconds."""
+    """A restricted job calls `target_restricted`, and none of target, busy, queued and job_seconds."""
     heard = Heard()
     fetch = ScriptedFetch(busy={0: 1}, fail=["http://a.test/1"])
     async with running(fetch, hooks=heard) as runner:
@@ -251,7 +252,7 @@ class Raising(Hooks):
 
 @pytest.mark.parametrize("faulty", [None, *NAMES])
 async def test_a_hook_that_raises_changes_nothing(faulty: str | None, autojump_clock: MockClock) -> None:
-    """Whichever hook raises at every call, jobs drain, are read, cancelled, evicted and swept as without it."""
+    """Whichever hook raises at every call, everything else happens as without it."""
     for error in (ValueError("http://secret.test/"), GeneratorExit(), TargetError("x"), RetryLater()):
         log, clock = Lines(), WallClock(START)
         fetch = ScriptedFetch(latency=1, busy={"http://a.test/0": 1}, fail=["http://a.test/1"])

@@ -13,7 +13,18 @@ import trio
 from flow_desk import ALICE, BOB, CAROL, START, Lines, drained, running, targets
 from trio.testing import MockClock
 
-from sift_batch import Caller, Config, Options, Result, Runner, Target, TargetError, open_runner, open_store
+from sift_batch import (
+    Caller,
+    Config,
+    Hooks,
+    Options,
+    Result,
+    Runner,
+    Target,
+    TargetError,
+    open_runner,
+    open_store,
+)
 from sift_batch._observe.events import EVENTS
 from sift_batch.testing import FaultyStore, ScriptedFetch, WallClock
 
@@ -34,10 +45,10 @@ def _secret_targets(count: int) -> list[Target]:
 
 
 async def _everything(log: Any, caller: Caller = ALICE) -> Runner:
-    """Let all that is ever logged happen: ends of each kind, busy waits, trouble, faults, removal, a stuck fetch."""
+    """Let everything happen that is ever logged."""
     clock = WallClock(START)
 
-    class Faulty:
+    class Faulty(Hooks):
         def job(self, outcome: str) -> None:
             raise ValueError("http://s3cret@h0st.test/")
 
@@ -51,11 +62,17 @@ async def _everything(log: Any, caller: Caller = ALICE) -> Runner:
     fetch.fail("http://s3cret@h0st.test/3", ValueError("err0r http://s3cret@h0st.test/"))
     fetch.answer("http://stuck.h0st.test/", stubborn)
     config = Config(
-        workers=9, ttl=1_000, max_bytes=3_000, job_timeout=700, target_timeout=50, jobs_per_caller=9, sweep_every=10
+        workers=9,
+        ttl=1_000,
+        max_bytes=3_000,
+        job_timeout=700,
+        target_timeout=50,
+        jobs_per_caller=9,
+        sweep_every=10,
     )
     async with open_store(":memory:") as inner:
         store = FaultyStore(inner, 2, times=2, operations={"record"})
-        async with open_runner(store, fetch, config, hooks=Faulty(), now=clock, log=log) as runner:  # type: ignore[arg-type]
+        async with open_runner(store, fetch, config, hooks=Faulty(), now=clock, log=log) as runner:
             first = await runner.submit(caller, _secret_targets(5))
             await runner.submit(caller, _secret_targets(5))
             await drained(runner, first.id)
@@ -80,7 +97,7 @@ async def _everything(log: Any, caller: Caller = ALICE) -> Runner:
 
 
 async def test_every_event_is_registered_at_its_level(autojump_clock: MockClock) -> None:
-    """Job events are info, target events debug, store trouble and faults warnings, with registered fields alone."""
+    """Job events are info, target events debug, trouble and faults warnings; all fields are registered."""
     log = Lines()
     await _everything(log)
     seen = {name for _, name, _ in log.events}
@@ -148,7 +165,7 @@ async def test_events_of_a_job_carry_its_id(autojump_clock: MockClock) -> None:
 
 
 async def test_a_restricted_caller_leaves_fewer_lines(autojump_clock: MockClock) -> None:
-    """Of a restricted job no target, no failure and no time is logged: its events say that it was and how it ended."""
+    """Of a restricted job no target, no failure and no time is logged."""
     log = Lines()
     fetch = ScriptedFetch(fail=[1], busy={0: 1})
     async with running(fetch, log=log) as runner:
@@ -213,11 +230,13 @@ async def test_without_a_log_a_configured_structlog_is_used(
     with caplog.at_level(logging.DEBUG, "sift_batch"):
         await _one_job()
     assert caplog.records == []
-    assert {"runner.opened", "job.created", "target.stored", "runner.closed"} <= {line["event"] for line in seen}
+    assert {"runner.opened", "job.created", "target.stored", "runner.closed"} <= {
+        line["event"] for line in seen
+    }
 
 
 async def test_nothing_is_printed(autojump_clock: MockClock, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is ever printed to standard output, with an unconfigured structlog or a standard logger at debug."""
+    """Nothing is ever printed to standard output, whatever is configured."""
     await _one_job()
     logging.getLogger("sift_batch").setLevel(logging.DEBUG)
     await _one_job()
@@ -239,15 +258,17 @@ async def test_no_logging_is_configured(autojump_clock: MockClock) -> None:
 
 @pytest.mark.parametrize("kind", ["logger", "adapter", "structlog", "wrapped"])
 async def test_a_given_log_is_used(kind: str, autojump_clock: MockClock) -> None:
-    """A given standard logger, adapter, structlog logger or structlog over standard logging gets the events."""
+    """A given standard logger, adapter or structlog logger gets the events."""
     stream = io.StringIO()
-    logger = logging.Logger("application", logging.DEBUG)
+    logger = _logger()
     logger.addHandler(logging.StreamHandler(stream))
     log: Any = logger
     if kind == "adapter":
         log = logging.LoggerAdapter(logger, {})
     elif kind == "structlog":
-        log = structlog.wrap_logger(structlog.WriteLogger(stream), processors=[structlog.processors.JSONRenderer()])
+        log = structlog.wrap_logger(
+            structlog.WriteLogger(stream), processors=[structlog.processors.JSONRenderer()]
+        )
     elif kind == "wrapped":
         log = structlog.wrap_logger(
             logger,
@@ -257,6 +278,11 @@ async def test_a_given_log_is_used(kind: str, autojump_clock: MockClock) -> None
     await _one_job(log=log)
     for event in ("runner.opened", "job.created", "target.stored", "job.ended", "runner.closed"):
         assert event in stream.getvalue()
+
+
+def _logger() -> logging.Logger:
+    # Not one of the process's loggers: nothing of it is left behind.
+    return logging.Logger("application", logging.DEBUG)  # noqa: LOG001
 
 
 class Raising:
@@ -274,7 +300,13 @@ class Raising:
 
 @pytest.mark.parametrize(
     "error",
-    [ValueError("x"), OSError(28, "No space left on device"), GeneratorExit(), RecursionError(), TargetError("x")],
+    [
+        ValueError("x"),
+        OSError(28, "No space left on device"),
+        GeneratorExit(),
+        RecursionError(),
+        TargetError("x"),
+    ],
     ids=lambda error: type(error).__name__,
 )
 async def test_a_logger_that_raises_changes_nothing(error: BaseException, autojump_clock: MockClock) -> None:
@@ -289,7 +321,7 @@ async def test_a_handler_that_raises_changes_nothing(autojump_clock: MockClock) 
         def handle(self, record: logging.LogRecord) -> bool:
             raise RuntimeError("broken handler")
 
-    logger = logging.Logger("application", logging.DEBUG)
+    logger = _logger()
     logger.addHandler(Broken())
     await _everything(logger)
 

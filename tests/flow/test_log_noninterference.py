@@ -38,7 +38,9 @@ _urls = st.one_of(
         lambda scheme, user, host, path, query: f"{scheme}://{user}@{host}/{path}?{query}#{user}",
         st.sampled_from(["http", "https", "file", ""]),
         st.text("abc%:", max_size=5),
-        st.sampled_from(["h.test", "localhost", "пример.рф", "[::1]", "%s", "%(job_id)s", "{job_id}", "127.1"]),
+        st.sampled_from(
+            ["h.test", "localhost", "пример.рф", "[::1]", "%s", "%(job_id)s", "{job_id}", "127.1"]
+        ),
         _text,
         _text,
     ),
@@ -51,6 +53,7 @@ class Odd(Hooks):
     """Hooks that raise what they are given, with the target's own text in it."""
 
     def target(self, error: Exception | None, seconds: float, result_bytes: int) -> None:
+        """Raise the error of the target."""
         if error is not None:
             raise error
 
@@ -98,7 +101,9 @@ async def _run(series: list[tuple[str, str, str, str]], caller: Caller, log: Any
             pass
 
 
-def _lines(series: list[tuple[str, str, str, str]], caller: Caller, make: Callable[[io.StringIO], Any]) -> str:
+def _lines(
+    series: list[tuple[str, str, str, str]], caller: Caller, make: Callable[[io.StringIO], Any]
+) -> str:
     """Return all that a run logs, without ids and times."""
     stream = io.StringIO()
     trio.run(_run, series, caller, make(stream), clock=MockClock(autojump_threshold=0))
@@ -106,7 +111,7 @@ def _lines(series: list[tuple[str, str, str, str]], caller: Caller, make: Callab
 
 
 def _standard(stream: io.StringIO) -> Any:
-    logger = logging.Logger("application", logging.DEBUG)
+    logger = logging.Logger("application", logging.DEBUG)  # noqa: LOG001
     handler = logging.StreamHandler(stream)
     handler.setFormatter(logging.Formatter("%(levelname)s %(name)s %(message)s %(args)s"))
     logger.addHandler(handler)
@@ -116,7 +121,10 @@ def _standard(stream: io.StringIO) -> Any:
 def _structured(stream: io.StringIO) -> Any:
     return structlog.wrap_logger(
         structlog.WriteLogger(stream),
-        processors=[structlog.processors.add_log_level, structlog.processors.JSONRenderer(serializer=json.dumps)],
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.JSONRenderer(serializer=json.dumps),
+        ],
     )
 
 
@@ -128,7 +136,7 @@ _PLAIN = [(f"http://plain.test/{n}", "error", "hint", "content") for n in range(
 def test_runs_that_differ_in_their_targets_log_the_same(
     series: list[tuple[str, str, str, str]], caller: Caller, make: Callable[[io.StringIO], Any]
 ) -> None:
-    """Whatever URLs, options, errors, hints and results a run has, its log lines are the same byte for byte."""
+    """Whatever URLs, options, errors and results a run has, its log lines are the same byte for byte."""
     plain, other = _lines(_PLAIN, caller, make), _lines(series, caller, make)
     assert plain.count("\n") > 15 or caller is CAROL
     assert other == plain

@@ -323,7 +323,7 @@ async def test_a_store_that_fails_at_any_call_loses_nothing(
                     except StoreError:
                         await trio.sleep(0.25)
 
-            job_id = (await insist(on.runner.submit, ALICE, series(3))).id
+            job_id = (await insist(on.runner.submit, ALICE, series(4))).id
             await trio.sleep(3)
             if end in ("cancel", "busy"):
                 assert await insist(on.runner.cancel, job_id)

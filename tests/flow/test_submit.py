@@ -34,7 +34,7 @@ async def test_no_targets_are_refused(autojump_clock: MockClock) -> None:
 
 
 async def test_more_targets_than_the_limit_are_refused(autojump_clock: MockClock) -> None:
-    """One target more than `targets_per_job` raises `TooManyTargetsError` with the limit; the limit passes."""
+    """One target more than `targets_per_job` raises `TooManyTargetsError` with the limit."""
     heard = Heard()
     async with running(ScriptedFetch(), hooks=heard, targets_per_job=3) as runner:
         with pytest.raises(TooManyTargetsError) as caught:
@@ -142,7 +142,7 @@ async def test_a_caller_may_have_several_jobs(autojump_clock: MockClock) -> None
 
 
 async def test_a_job_is_stored_when_submit_returns(autojump_clock: MockClock) -> None:
-    """When `submit` returns, the job (`queued`, hex id, created and lease now) and all its targets are stored."""
+    """When `submit` returns, the job (`queued`, created and lease now) and all its targets are stored."""
     clock = WallClock(START)
     fetch = ScriptedFetch(hang=[0])
     async with running(fetch, now=clock) as runner:
@@ -199,7 +199,7 @@ def test_a_bad_caller_name_is_refused(name: str) -> None:
 
 
 async def test_odd_but_good_caller_names_are_kept(autojump_clock: MockClock) -> None:
-    """Names of 1,024 characters, of any script and with quotes come back as they were, each with its own job."""
+    """Names of 1,024 characters, of any script and with quotes come back as they were."""
     names = ["x" * 1_024, "😀" * 1_024, "'; DROP TABLE batch_job; --", " ", "%", "é", "e\u0301", "\x01"]
     async with running(ScriptedFetch()) as runner:
         ids = {(await runner.submit(Caller(name), targets(1))).id for name in names}

@@ -122,7 +122,7 @@ async def test_the_worker_may_begin_a_job_before_its_submit_returns(autojump_clo
             assert (job.status, job.settled) == ("done", True)
             with pytest.raises(CallerBusyError):
                 await _two_at_once(runner)
-    assert [values for values in heard.of("job") if values != ("created",)][0] == ("done",)
+    assert next(values for values in heard.of("job") if values != ("created",)) == ("done",)
 
 
 async def _two_at_once(runner: object) -> None:

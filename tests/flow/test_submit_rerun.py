@@ -127,7 +127,7 @@ async def test_a_rerun_with_nothing_left_is_done_at_once(autojump_clock: MockClo
 
 
 async def test_a_rerun_that_fails_in_part_is_partial(autojump_clock: MockClock) -> None:
-    """Carried-over targets count when the rerun's end state is found: one that fails again makes it partial."""
+    """Carried-over targets count towards a rerun's end state: one that fails again makes it partial."""
     fetch = ScriptedFetch(fail=["http://a.test/1"])
     async with running(fetch) as runner:
         first = await runner.submit(ALICE, targets(2))

@@ -93,7 +93,9 @@ async def test_what_is_read_back_can_be_sent(autojump_clock: MockClock) -> None:
 
 async def test_bytes_are_counted_as_they_are_stored(autojump_clock: MockClock) -> None:
     """`nbytes` counts the stored bytes of url, options, result, error and hint, and nothing else."""
-    fetch = ScriptedFetch(results={0: Result("é\0", {"k": "😀"})}, fail={1: TargetError("äé", hint="h€", code="cc")})
+    fetch = ScriptedFetch(
+        results={0: Result("é\0", {"k": "😀"})}, fail={1: TargetError("äé", hint="h€", code="cc")}
+    )
     async with running(fetch) as runner:
         submission = await runner.submit(ALICE, [Target("ü", Options(grep="ß")), Target("\ud800")])
         job = await runner.job(submission.id)
@@ -138,10 +140,17 @@ async def test_twins_keep_their_own_results(autojump_clock: MockClock) -> None:
             st.text(st.characters(exclude_categories=()), max_size=8),
             st.sampled_from([None, True, False]),
             st.recursive(
-                st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+                st.none()
+                | st.booleans()
+                | st.integers()
+                | st.floats(allow_nan=False, allow_infinity=False)
                 | st.text(st.characters(exclude_categories=()), max_size=5),
-                lambda inner: st.lists(inner, max_size=3)
-                | st.dictionaries(st.text(st.characters(exclude_categories=()), max_size=5), inner, max_size=3),
+                lambda inner: (
+                    st.lists(inner, max_size=3)
+                    | st.dictionaries(
+                        st.text(st.characters(exclude_categories=()), max_size=5), inner, max_size=3
+                    )
+                ),
                 max_leaves=8,
             ),
         ),
@@ -187,7 +196,17 @@ def _values() -> list[object]:
     target = Target("http://s3cret@h0st.test/", options)
     result = Result("c0ntent", {"m3ta": "m3ta"})
     status = TargetStatus(
-        0, target.url, options, "done", result, "err0r", "h1nt", "", None, False, 3  # type: ignore[arg-type]
+        0,
+        target.url,
+        options,
+        "done",
+        result,
+        "err0r",
+        "h1nt",
+        "",
+        None,
+        False,
+        3,  # type: ignore[arg-type]
     )
     return [options, target, result, status, Caller("s3cret", "s3cret", "s3cret")]
 
@@ -195,12 +214,12 @@ def _values() -> list[object]:
 @pytest.mark.parametrize("value", _values(), ids=lambda value: type(value).__name__)
 def test_the_repr_of_a_value_shows_nothing(value: object) -> None:
     """`repr`, `str` and format of a target, its options, result, status and caller show nothing of them."""
-    for text in (repr(value), str(value), f"{value}", f"{[value]!r}", "%s %r" % (value, value)):  # noqa: UP031
+    for text in (repr(value), str(value), f"{value}", f"{[value]!r}", "{0} {0!r}".format(value)):  # noqa: UP032
         assert not any(secret in text for secret in SECRETS)
 
 
 async def test_no_object_of_a_running_engine_shows_a_target(autojump_clock: MockClock) -> None:
-    """The `repr` of the runner, of streams, jobs, statuses, errors and every object it holds shows no target."""
+    """The `repr` of the runner, of streams, jobs, statuses and every object of theirs shows no target."""
     url = "http://s3cret@h0st.test/"
     error = RetryLater(retry_after=5)
     fetch = ScriptedFetch(results={0: Result("c0ntent", {"m3ta": "m3ta"})})

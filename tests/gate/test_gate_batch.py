@@ -9,6 +9,7 @@ import trio
 import trio.testing
 from gate_driver import CALLER, Site, assert_nothing_kept, drive, enter, occupy, refusal, target, url
 
+from sift_batch._gate.claims import Claim
 from sift_batch._gate.gate import Gate
 from sift_batch._model.errors import RetryLater
 from sift_batch._model.values import Attempt, Caller, Result, Target, attempt
@@ -125,11 +126,12 @@ async def test_one_slot_tells_one_waiter_and_after_a_second_the_next(
     assert_nothing_kept(gate)
 
 
+@pytest.mark.parametrize("total", [1, 8])
 async def test_a_promised_slot_is_kept_from_other_batch_fetches_for_a_second(
-    autojump_clock: trio.testing.MockClock,
+    total: int, autojump_clock: trio.testing.MockClock
 ) -> None:
     """Once told, a target has its slot for 1 s against every other batch fetch, also an older one."""
-    gate = Gate(total=1, per_host=1)
+    gate = Gate(total=total, per_host=1)
     site = Site(0.0)
     async with trio.open_nursery() as nursery:
         await nursery.start(occupy, gate, "a", 5.0)
@@ -142,7 +144,7 @@ async def test_a_promised_slot_is_kept_from_other_batch_fetches_for_a_second(
         await told.ready()
         await trio.sleep(0.5)
         _as("other")
-        for host in ("a", "b"):
+        for host in "ab" if total == 1 else "a":
             assert (await refusal(_call(gate, site, host))).reason == "gate"
             await refusal(lambda host=host: enter(gate, host, batch=True))
         assert older.ready is not None
@@ -236,43 +238,49 @@ async def test_without_an_attempt_a_target_is_known_by_its_task(
     assert_nothing_kept(gate)
 
 
+@pytest.mark.parametrize("moment", ["before it is woken", "after it was woken"])
 async def test_a_told_waiter_that_is_cancelled_passes_its_slot_on(
-    autojump_clock: trio.testing.MockClock,
+    moment: str, autojump_clock: trio.testing.MockClock
 ) -> None:
     """A `ready` cancelled in the tick in which it was told gives the slot to the next one at once."""
     gate = Gate(total=1, per_host=1)
     told: list[float] = []
+    refused: list[RetryLater] = []
+    scope = trio.CancelScope()
+    decide, settle = gate._plan.decide, gate._sleepers.settle
+
+    async def first() -> None:
+        assert refused[0].ready is not None
+        with scope:
+            await refused[0].ready()
+            raise AssertionError("it was cancelled")
+
+    async def second() -> None:
+        assert refused[1].ready is not None
+        await refused[1].ready()
+        told.append(trio.current_time())
+
+    def decide_and_cancel(now: float) -> list[Claim]:
+        granted = decide(now)
+        if granted and moment == "before it is woken":
+            scope.cancel()
+        return granted
+
+    def settle_and_cancel() -> None:
+        settle()
+        if gate._plan._promises and moment == "after it was woken":
+            scope.cancel()
+
     async with trio.open_nursery() as nursery:
         await nursery.start(occupy, gate, "a", 10.0)
-        refused = []
         for name in ("first", "second"):
             _as(name)
             refused.append(await refusal(_call(gate, Site())))
-        scope = trio.CancelScope()
-
-        async def first() -> None:
-            assert refused[0].ready is not None
-            with scope:
-                await refused[0].ready()
-                raise AssertionError("it was cancelled")
-
-        async def second() -> None:
-            assert refused[1].ready is not None
-            await refused[1].ready()
-            told.append(trio.current_time())
-
         nursery.start_soon(first)
         nursery.start_soon(second)
         await trio.sleep(1)
-        decide = gate._plan.decide
-
-        def decide_and_cancel(now: float) -> list[object]:
-            granted = decide(now)
-            if granted:
-                scope.cancel()
-            return granted  # type: ignore[return-value]
-
-        gate._plan.decide = decide_and_cancel  # type: ignore[method-assign, assignment]
+        gate._plan.decide = decide_and_cancel  # type: ignore[method-assign]
+        gate._sleepers.settle = settle_and_cancel  # type: ignore[method-assign]
     assert told == [pytest.approx(10.0)]
     assert scope.cancelled_caught
     await trio.sleep(1)
@@ -339,6 +347,25 @@ async def test_a_hold_does_not_cost_a_target_its_age(autojump_clock: trio.testin
         nursery.start_soon(lambda: _enter_and_stay(gate, 10.0, 5.0))
     assert order == ["first", "second", "third"]
     await trio.sleep(1)
+    assert_nothing_kept(gate)
+
+
+async def test_a_busy_host_does_not_remember_a_hold_for_long(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """A target that a hold sent away and that never came back is forgotten 1 s after the hold."""
+    gate = Gate(total=2, per_host=2)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(occupy, gate, "a", 20.0)
+        gate.hold(url("a"), 10)
+        for n in range(2_000):
+            _as(f"never back {n}")
+            await refusal(_call(gate, Site()))
+        host = gate._plan.hosts["a.test"]
+        assert 0 < len(host.refused) <= 1_000
+        await trio.sleep(11)
+        await enter(gate, "a")
+        assert not host.refused
     assert_nothing_kept(gate)
 
 
@@ -454,11 +481,15 @@ async def test_an_interactive_ready_returns_in_its_turn(autojump_clock: trio.tes
     assert_nothing_kept(gate)
 
 
-async def test_awaiting_one_ready_twice_breaks_nothing(autojump_clock: trio.testing.MockClock) -> None:
-    """Two waiters with one `ready` are both told in the end, and leave nothing behind."""
-    gate = Gate(total=1, per_host=1)
+@pytest.mark.parametrize("room", [1, 2])
+async def test_awaiting_one_ready_twice_breaks_nothing(
+    room: int, autojump_clock: trio.testing.MockClock
+) -> None:
+    """Several waiters with one `ready` are all told in the end, and leave nothing behind."""
+    gate = Gate(total=room, per_host=room)
     async with trio.open_nursery() as nursery:
-        await nursery.start(occupy, gate, "a", 5.0)
+        for _ in range(room):
+            await nursery.start(occupy, gate, "a", 5.0)
         _as("twice")
         busy = await refusal(_call(gate, Site()))
         assert busy.ready is not None

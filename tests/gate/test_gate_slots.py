@@ -421,6 +421,23 @@ async def test_no_entry_is_left_for_an_idle_host(autojump_clock: trio.testing.Mo
     assert_nothing_kept(gate)
 
 
+@pytest.mark.parametrize("seconds", [0.2, 3.0])
+async def test_a_hold_soon_after_a_hold(seconds: float, autojump_clock: trio.testing.MockClock) -> None:
+    """A new hold just after an old one that sent batch fetches away lasts exactly as long as it says."""
+    gate = Gate()
+    gate.hold(url("a"), 1)
+    await refusal(lambda: enter(gate, "a", batch=True))
+    await trio.sleep(1.5)
+    gate.hold(url("a"), seconds)
+    start = trio.current_time()
+    assert (await refusal(lambda: enter(gate, "a"))).reason == "host"
+    assert gate.statistics().held == 1
+    await enter(gate, "a", patience=math.inf)
+    assert trio.current_time() - start == pytest.approx(seconds)
+    await trio.sleep(1)
+    assert_nothing_kept(gate)
+
+
 async def test_a_hold_that_is_over_is_forgotten_at_the_next_call(
     autojump_clock: trio.testing.MockClock,
 ) -> None:

@@ -172,19 +172,39 @@ async def test_a_small_disk(small_disk: Path) -> None:
         assert await Ledger(store).jobs() == [last.id, *acknowledged[::-1]]
 
 
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+async def test_a_disk_that_may_not_be_written(small_disk: Path) -> None:
+    """On a disk that was mounted read-only a store, old or new, is a StoreError that names no path."""
+    path = small_disk / "jobs.sift"
+    async with _owned(path) as store:
+        job = await Ledger(store).ended("u")
+    await trio.run_process(["mount", "-o", "remount,ro", str(small_disk)])
+    for place in (path, small_disk / "new.sift"):
+        with pytest.raises(StoreError) as caught:
+            async with _owned(place):
+                pass
+        assert str(small_disk) not in str(caught.value)
+    await trio.run_process(["mount", "-o", "remount,rw", str(small_disk)])
+    async with _owned(path) as store:
+        assert await Ledger(store).jobs() == [job.id]
+
+
 async def test_the_log_stays_small(tmp_path: Path) -> None:
     """However much is stored, the log is moved into the file as it goes and never grows without end."""
     path = tmp_path / "jobs.sift"
-    log = Path(f"{path}-wal")
+    log = path.with_name("jobs.sift-wal")
     largest = 0
     async with _owned(path, durability="normal") as store:
         ledger = Ledger(store)
         for n in range(300):
             await ledger.ended(f"u{n}", outcomes=[done("x" * 100_000)])
             await ledger.jobs()
-            largest = max(largest, log.stat().st_size)
+            largest = max(largest, _size(log))
     assert largest < 17 * MEGABYTE
-    assert not log.exists() or log.stat().st_size == 0
+    assert _size(log) == 0
 
 
 async def test_the_file_shrinks_back(tmp_path: Path) -> None:
@@ -202,16 +222,21 @@ async def test_the_file_shrinks_back(tmp_path: Path) -> None:
         assert path.stat().st_size < 6 * MEGABYTE
 
 
+def _killed_after(command: list[str], count: int) -> list[bytes]:
+    """Run a command, kill it after so many lines, and return all its lines."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(count)]
+        os.kill(process.pid, signal.SIGKILL)
+        return lines + process.stdout.readlines()
+
+
 async def test_a_killed_process_loses_nothing(tmp_path: Path) -> None:
     """Whatever moment a process is killed at: each acknowledged job is there, whole, and restarts settle."""
     path = tmp_path / "jobs.sift"
     for turn in range(4):
         command = [sys.executable, "-c", _FULL_BY_LIMIT, str(path), str(2**30), "later"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-            assert process.stdout is not None
-            lines = [await trio.to_thread.run_sync(process.stdout.readline) for _ in range(3 + turn * 7)]
-            os.kill(process.pid, signal.SIGKILL)
-            lines += await trio.to_thread.run_sync(process.stdout.readlines)
+        lines = await trio.to_thread.run_sync(_killed_after, command, 3 + turn * 7)
         # The last line may have been cut off as it was written.
         acknowledged = [line.decode().strip() for line in lines if line.endswith(b"\n")]
         async with _owned(path) as store:

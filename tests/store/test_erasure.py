@@ -128,3 +128,26 @@ async def test_a_rerun_and_a_sweep_leave_nothing_either(tmp_path: Path) -> None:
             await store.sweep(OWNER, job_id, now=T0 + 10_000, ttl=TTL)
         assert await store.erase(OWNER) is True
         assert _traces(tmp_path) == 0
+
+
+async def test_only_restricted_rows_pay_for_it(tmp_path: Path) -> None:
+    """What goes is overwritten while there are restricted rows, after a restart too, and else not."""
+    path = tmp_path / "jobs.sift"
+
+    async def overwrites() -> bool:
+        return await store._writes.run(
+            lambda connection: connection.execute("PRAGMA secure_delete").fetchone()[0] == 1
+        )
+
+    async with _owned(path) as store:
+        ledger = Ledger(store)
+        await ledger.ended("u")
+        assert not await overwrites()
+        job = await ledger.ended("v", caller=SECRET)
+        assert await overwrites()
+    async with _owned(path) as store:
+        assert await overwrites()
+        await store.delete(OWNER, job.id, caller=None, now=T0, ttl=TTL)
+        assert await overwrites()
+        assert await store.erase(OWNER) is True
+        assert not await overwrites()

@@ -70,7 +70,8 @@ class Ledger:
         try:
             return await ask()
         except StoreError as exc:
-            self.trouble(operation, exc, job)
+            if job is None or not job.refusals:
+                self.trouble(operation, exc, job)
         if job is None:
             return await self._offer_again(ask)
         if not job.refusals:

@@ -4,6 +4,7 @@
 quick. Next: `commands` (the flags), then `batch` (the main job).
 """
 
+import io
 import signal
 import sys
 from collections.abc import Sequence
@@ -18,8 +19,11 @@ def main(args: Sequence[str] | None = None) -> int:
         sys.stderr.write("sift-batch: the command line needs the extra cli: pip install 'sift-batch[cli]'\n")
         return 2
     from .commands import cli
-    from .lines import visible
+    from .escape import visible
 
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Page titles and file names may hold what the terminal's charset has not.
+        sys.stdout.reconfigure(errors="backslashreplace")
     before = signal.signal(signal.SIGTERM, _terminate)
     try:
         code = cli.main(args, prog_name="sift-batch", standalone_mode=False)

@@ -18,7 +18,8 @@ from sift_batch import Target
 
 from .batch import drain_batch
 from .demo_site import open_site
-from .lines import Sink, visible
+from .escape import visible
+from .lines import Sink
 from .plan import Outcome, Plan
 from .run_command import Refused, open_sink, report, seal_process, store_beside
 from .screen import Screen

@@ -6,22 +6,13 @@ or pipe that takes the lines. It reads no store. Next: `batch`, which puts the l
 
 import json
 import os
-import re
 import stat
-from typing import Any, Final
+from typing import Any
 
 import trio
 
 from .._model.values import TargetStatus
 from .targets import Item
-
-# C0 and C1 controls, and the marks that turn text round: what a terminal may obey instead of show.
-_CONTROLS: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-
-
-def visible(text: str) -> str:
-    """Return `text` with everything that a terminal could obey written out as an escape."""
-    return _CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def target_view(item: Item, status: TargetStatus) -> dict[str, Any]:
@@ -50,7 +41,7 @@ def target_view(item: Item, status: TargetStatus) -> dict[str, Any]:
 
 def json_line(view: dict[str, Any]) -> bytes:
     """Return one line of JSON in ASCII, without a control character in it."""
-    return json.dumps(view, separators=(",", ":")).replace("\x7f", "\\u007f").encode() + b"\n"
+    return json.dumps(view, separators=(",", ":")).encode() + b"\n"
 
 
 class Sink:

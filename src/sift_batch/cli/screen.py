@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from .lines import visible
+from .escape import visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
