@@ -19,7 +19,9 @@ def test_every_public_name_can_be_had_and_no_other():
     """Each name of `__all__` has one home and is the object that lives there."""
     assert set(sift_batch.__all__) == set(sift_batch._HOMES)
     for name in sift_batch.__all__:
-        assert getattr(sift_batch, name) is getattr(sys.modules[f"sift_batch.{sift_batch._HOMES[name]}"], name)
+        assert getattr(sift_batch, name) is getattr(
+            sys.modules[f"sift_batch.{sift_batch._HOMES[name]}"], name
+        )
     assert not hasattr(sift_batch, "no_such_name")
 
 
@@ -50,7 +52,5 @@ def test_the_core_loads_no_extra():
 
 def test_the_import_does_nothing_yet():
     """`import sift_batch` alone loads neither Trio nor SQLite, and touches no logging."""
-    loaded = set(
-        _fresh("import sys, sift_batch; print(*{n.partition('.')[0] for n in sys.modules})").split()
-    )
+    loaded = set(_fresh("import sys, sift_batch; print(*{n.partition('.')[0] for n in sys.modules})").split())
     assert not {"trio", "anyio", "structlog", "sqlite3", "logging"} & loaded

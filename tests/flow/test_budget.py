@@ -46,7 +46,11 @@ async def test_eviction_takes_the_oldest_leases_and_stops_as_soon_as_the_rest_fi
     async with stage(budget(10_000 * KB), fetch=sized, hooks=told) as on:
         ids = [await stored(on, 1_000 * KB - 500, f"job {index}") for index in range(12)]
         assert left(on) == ids[2:]
-        assert [await on.runner.gone(job_id, caller=ALICE) for job_id in ids[:3]] == ["budget", "budget", None]
+        assert [await on.runner.gone(job_id, caller=ALICE) for job_id in ids[:3]] == [
+            "budget",
+            "budget",
+            None,
+        ]
         assert await on.runner.job(ids[0]) is None
         assert [jobs for jobs, _ in told.of("evicted")] == [1, 1]
         assert told.of("stored")[-1] == (on.runner.statistics().stored_bytes,)
@@ -222,4 +226,6 @@ async def test_the_count_of_bytes_is_right_after_any_history(autojump_clock: obj
                 await trio.sleep(1)
         async with stage(store=store) as on:
             audit(store, on.runner, settled=True)
-            assert not any(job.status in (JobState.QUEUED, JobState.RUNNING) for job in await on.runner.jobs())
+            assert not any(
+                job.status in (JobState.QUEUED, JobState.RUNNING) for job in await on.runner.jobs()
+            )

@@ -202,11 +202,11 @@ class SlowStep:
         return slow
 
 
-@pytest.mark.parametrize("targets", [1, 2, 3])
+@pytest.mark.parametrize("targets", [1, 3])
 @pytest.mark.parametrize("step", ["record", "stop", "begin", "settle"])
 @pytest.mark.parametrize("before", [0.0, 3.0])
 @pytest.mark.parametrize("after", [0.0, 3.0])
-@pytest.mark.parametrize("at", [0.0, 0.5, 1.0, 2.0, 4.5, 6.5, 8.5])
+@pytest.mark.parametrize("at", [0.0, 0.5, 1.0, 4.5, 6.5])
 async def test_cancel_and_the_drain_agree_on_who_came_first(
     autojump_clock: object, targets: int, step: str, before: float, after: float, at: float
 ) -> None:

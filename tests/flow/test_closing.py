@@ -200,6 +200,23 @@ async def test_a_submit_is_refused_from_the_moment_of_the_cancellation(autojump_
                         await runner.rerun(ALICE, "0" * 32)
 
 
+async def test_a_call_in_the_cancelled_scope_is_cancelled_and_not_refused(autojump_clock: object) -> None:
+    """A body that calls just after its scope was cancelled gets `Cancelled`: a timeout stays a timeout."""
+    async with left_clean() as store:
+        for call in (
+            lambda runner: runner.submit(ALICE, series(1)),
+            lambda runner: runner.rerun(ALICE, "0" * 32),
+            lambda runner: runner.drain(),
+        ):
+            with trio.CancelScope() as scope:
+                async with open_runner(store, ScriptedFetch(latency=1), wide()) as runner:
+                    await runner.submit(ALICE, series(2, "other"))
+                    await idle()
+                    scope.cancel()
+                    await call(runner)
+            assert scope.cancelled_caught
+
+
 async def test_an_error_of_a_cancelled_body_is_not_lost(autojump_clock: object) -> None:
     """An error that the body raises while the surrounding scope is cancelled comes out as itself."""
     error = ValueError("mine")

@@ -6,7 +6,7 @@ import pytest
 import trio
 from flow_stage import ALICE, BOB, START, audit, idle, series, stage, wide
 
-from sift_batch import Config, JobState, Progress, RetryLater, RunnerStatistics
+from sift_batch import Caller, Config, JobState, Progress, RetryLater, RunnerStatistics
 from sift_batch._engine.roster import LiveJob
 from sift_batch._model.store import Work
 from sift_batch._model.values import Target
@@ -103,18 +103,19 @@ async def test_workers_are_clamped_in_the_statistics(autojump_clock: object) -> 
 async def test_nothing_of_a_job_is_kept_once_it_settled(autojump_clock: object) -> None:
     """After jobs settled, however they ended, the runner holds no object of theirs, nor their targets."""
     marker = "https://kept.example/"
+    keeper = Caller("keeper")  # this test's own: other tests' objects are of no interest
     async with stage(wide(workers=3, ttl=10**6), fetch=ScriptedFetch(latency=1, fail=[1])) as on:
 
         async def one(name: str, n: int) -> None:
             targets = [Target(f"{marker}{name}/{index}") for index in range(n)]
-            job_id = (await on.runner.submit(ALICE, targets)).id
+            job_id = (await on.runner.submit(keeper, targets)).id
             if n == 3:
                 await on.runner.cancel(job_id)
             async with on.runner.watch(job_id) as statuses:
                 async for _ in statuses:
                     pass
             if n == 2:
-                await on.runner.rerun(ALICE, job_id)
+                await on.runner.rerun(keeper, job_id)
 
         async with trio.open_nursery() as nursery:
             for index in range(60):
@@ -128,9 +129,10 @@ async def test_nothing_of_a_job_is_kept_once_it_settled(autojump_clock: object) 
         assert not roster._coming
         assert not feeds._feeds
         assert not on.runner._foreman._shop.closing._shields
-        kept = [thing for thing in gc.get_objects() if isinstance(thing, LiveJob | Work)]
-        assert not [job for job in kept if isinstance(job, LiveJob) and job.caller is ALICE]
-        assert not [work for work in kept if isinstance(work, Work)]
+        kept = [thing for thing in gc.get_objects() if isinstance(thing, LiveJob | Work | Target)]
+        assert not [job for job in kept if isinstance(job, LiveJob) and job.caller is keeper]
+        assert not [work for work in kept if isinstance(work, Work) and work.job.caller == "keeper"]
+        assert not [target for target in kept if isinstance(target, Target) and target.url.startswith(marker)]
 
 
 async def test_cancels_of_finished_and_unknown_jobs_keep_nothing(autojump_clock: object) -> None:

@@ -169,7 +169,10 @@ def test_leases_mean_the_same_in_another_run(tmp_path: Path) -> None:
     path = tmp_path / "jobs.sift"
 
     async def first() -> str:
-        async with open_store(path) as store, open_runner(store, ScriptedFetch(), wide(), now=lambda: START) as on:
+        async with (
+            open_store(path) as store,
+            open_runner(store, ScriptedFetch(), wide(), now=lambda: START) as on,
+        ):
             job = await on.wait((await on.submit(ALICE, series(1))).id)
             assert job is not None
             return job.id

@@ -170,7 +170,9 @@ async def test_a_refused_end_by_timeout_gives_way(autojump_clock: object, how: s
         audit(store)
 
 
-@pytest.mark.parametrize("step", ["submit", "rerun", "delete", "touch", "job", "status", "jobs", "gone", "check"])
+@pytest.mark.parametrize(
+    "step", ["submit", "rerun", "delete", "touch", "job", "status", "jobs", "gone", "check"]
+)
 async def test_what_a_caller_asks_for_is_refused_as_a_store_error(autojump_clock: object, step: str) -> None:
     """A call whose step the store refuses raises `StoreError` and has changed nothing."""
     told = Told()
@@ -265,7 +267,9 @@ async def test_a_refused_restart_comes_out_of_open_runner(autojump_clock: object
             await runner.check()
 
 
-@pytest.mark.parametrize("error", [OSError("disk"), KeyError("x"), RuntimeError(), ExceptionGroup("g", [OSError()])])
+@pytest.mark.parametrize(
+    "error", [OSError("disk"), KeyError("x"), RuntimeError(), ExceptionGroup("g", [OSError()])]
+)
 async def test_whatever_a_store_raises_is_a_store_error(autojump_clock: object, error: Exception) -> None:
     """A store that raises anything at all, once at each step, ends no runner and loses no result."""
 

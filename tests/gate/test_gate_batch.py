@@ -87,6 +87,7 @@ async def test_ready_holds_nothing_and_returns_when_a_slot_is_free(
         assert gate.statistics().in_use == 1
         assert gate.statistics().waiting_batch == 1
     assert trio.current_time() == pytest.approx(5.0, abs=1e-6)
+    await trio.sleep(1)
     with trio.testing.assert_checkpoints():
         await busy.ready()
     await trio.sleep(1)

@@ -256,8 +256,8 @@ async def test_a_patience_that_outlasts_the_hold_waits_through_it(
 async def test_a_refused_one_comes_back_when_the_hold_is_over(autojump_clock: trio.testing.MockClock) -> None:
     """Sleeping for `retry_after` is never a moment too short, whatever the clock's digits."""
     gate = Gate()
-    for seconds in (0.1, 1 / 3, 1e-9, 7.7, 1e5 / 3, 0.1 + 0.2):
-        await trio.sleep(1 / 7)
+    for seconds in (1e-9, *(n * n / 7.3 for n in range(1, 200))):
+        await trio.sleep(seconds % 1 / 7)
         gate.hold(url("a"), seconds)
         busy = await refusal(lambda: enter(gate, "a"))
         await trio.sleep(busy.retry_after or 0)

@@ -107,7 +107,14 @@ def test_one_thread_for_all_of_the_program_is_enough(tmp_path: Path) -> None:
     trio.run(main)
 
 
-async def test_hours_of_waiting_pass_while_the_store_has_its_threads(tmp_path: Path) -> None:
+@pytest.fixture
+def clock() -> ThreadAutojumpClock:
+    return ThreadAutojumpClock()
+
+
+async def test_hours_of_waiting_pass_while_the_store_has_its_threads(
+    clock: ThreadAutojumpClock, tmp_path: Path
+) -> None:
     """On the clock that knows of threads, a day of slow and busy targets drains on a store in a file."""
     fetch = ScriptedFetch(latency=3_600, busy={f"http://host/{idx}": 2 for idx in range(8)})
     config = Config(target_timeout=4_000, job_timeout=86_400)
@@ -118,8 +125,3 @@ async def test_hours_of_waiting_pass_while_the_store_has_its_threads(tmp_path: P
     assert job.status is JobState.DONE
     # Eight hours, and for each target the waits of 2 and 4 s after its busy answers: commits take none.
     assert trio.current_time() == 8 * (3_600 + 2 + 4)
-
-
-@pytest.fixture
-def clock(request: pytest.FixtureRequest) -> trio.abc.Clock | None:
-    return ThreadAutojumpClock()

@@ -307,6 +307,20 @@ async def test_a_step_behind_a_locked_file_leaves_at_once(path: Path) -> None:
     assert _names(path) == ["kept"]
 
 
+async def test_closing_waits_for_no_lock_on_behalf_of_nobody(path: Path) -> None:
+    """Once the step that waited for another process's lock is withdrawn, the writer can close."""
+    holder = _connect(path)
+    holder.execute("BEGIN IMMEDIATE")
+    try:
+        async with _traced(path) as traced:
+            with trio.move_on_after(0.1):
+                await traced.writer.run(_insert("withdrawn"))
+            started = time.monotonic()
+        assert time.monotonic() - started < 5
+    finally:
+        holder.close()
+
+
 async def test_impatience_ends_with_a_store_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that stays locked for longer than the writer's patience is a StoreError."""
     monkeypatch.setattr("sift_batch._store.bridge.LOCK_PATIENCE", 0.2)

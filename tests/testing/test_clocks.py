@@ -141,6 +141,29 @@ async def test_those_who_wait_for_idleness_go_first(clock: ThreadAutojumpClock) 
     assert trio.current_time() == 3
 
 
+async def test_what_idleness_set_in_motion_comes_before_a_jump(clock: ThreadAutojumpClock) -> None:
+    """What a task does that woke because all were blocked takes its course before the clock jumps."""
+    # Trio shuffles who runs first: often enough to see both orders.
+    for _ in range(20):
+        event, seen = trio.Event(), []
+
+        async def waiter(event: trio.Event, seen: list[float]) -> None:
+            await event.wait()
+            seen.append(trio.current_time())
+
+        async def watcher(event: trio.Event) -> None:
+            await wait_all_tasks_blocked()
+            event.set()
+            await trio.sleep(1)
+
+        started = trio.current_time()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(waiter, event, seen)
+            nursery.start_soon(watcher, event)
+        assert seen == [started]
+        assert trio.current_time() == started + 1
+
+
 async def test_a_manual_jump(clock: ThreadAutojumpClock) -> None:
     """A jump moves the time by hand, and never back."""
     clock.jump(5)

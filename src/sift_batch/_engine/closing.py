@@ -47,9 +47,11 @@ class Closing:
         for scope in list(self._shields):
             scope.deadline = min(scope.deadline, self.grace_end)
 
-    def check_accepting(self) -> None:
-        """Raise `trio.ClosedResourceError` once no new work is taken."""
+    async def check_accepting(self) -> None:
+        """Raise `trio.ClosedResourceError` once no new work is taken; `Cancelled` goes before it."""
         if self.begun:
+            # Closing began with a cancellation, maybe of the very scope that this call stands in.
+            await trio.lowlevel.checkpoint_if_cancelled()
             raise trio.ClosedResourceError("this runner is closing or closed")
 
     def check_open(self) -> None:

@@ -38,6 +38,7 @@ class Ending:
     def settled(self, job: Job, live: LiveJob) -> None:
         """Tell that a job settled; called once for each, after the commit."""
         self._roster.settled(live)
+        live.log.event("job.settled")
         self._feeds.settled(job)
         self._upkeep.after_settle(job.lease)
 

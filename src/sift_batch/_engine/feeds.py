@@ -90,12 +90,13 @@ class Feeds:
     async def news(self, feed: Feed, changes: int, job_id: str) -> None:
         """Wait for news after the first `changes`; raise like `check_coming` if there will be none."""
         if feed.changes <= changes:
-            self.check_coming(job_id)
+            await self.check_coming(job_id)
             await feed.after(changes)
 
-    def check_coming(self, job_id: str) -> None:
+    async def check_coming(self, job_id: str) -> None:
         """Raise `trio.ClosedResourceError` once it is certain that the job will not settle here."""
         if not self._may_settle(job_id):
+            await trio.lowlevel.checkpoint_if_cancelled()
             raise trio.ClosedResourceError("the runner is closing: this job will not settle here")
 
     async def read(self, answer: Awaitable[T]) -> T:

@@ -125,7 +125,7 @@ class Runner:
         nothing or a job that drains like any other. Raises `NoTargetsError`, `TooManyTargetsError`,
         `CallerBusyError`, `JobsBusyError`, `StoreError`, or `TypeError` for what is no `Target`.
         """
-        self._closing.check_accepting()
+        await self._closing.check_accepting()
         if not isinstance(caller, Caller):
             raise TypeError(f"submit needs a Caller, not {type(caller).__name__}")
         if max_age is not None:
@@ -150,7 +150,7 @@ class Runner:
         Raises `LookupError` for a job that is unknown or another caller's, `SubmitError` for one that
         has not settled, `CallerBusyError`, `JobsBusyError` and `StoreError`.
         """
-        self._closing.check_accepting()
+        await self._closing.check_accepting()
         if not isinstance(caller, Caller):
             raise TypeError(f"rerun needs a Caller, not {type(caller).__name__}")
         live = self._expect(caller)
@@ -365,7 +365,7 @@ class Runner:
             raise RuntimeError("drain() in a fetch would wait for that very fetch")
         while len(self._roster):
             for live in self._roster.jobs():
-                self._feeds.check_coming(live.id)
+                await self._feeds.check_coming(live.id)
             await self._roster.changed.park()
         await trio.lowlevel.checkpoint()
 

@@ -97,6 +97,15 @@ def _rollback(connection: sqlite3.Connection) -> None:
                 raise
 
 
+async def in_thread(work: Callable[..., T], *arguments: object) -> T:
+    """Run what opens or closes files in a thread, behind no limiter that others share.
+
+    Whoever has taken all of the program's threads, for look-ups that hang, must not keep a store from
+    closing. Not abandoned when cancelled.
+    """
+    return await anyio.to_thread.run_sync(work, *arguments, limiter=anyio.CapacityLimiter(1))
+
+
 class Threads:
     """Runs each step in a worker thread, one at a time. For reads: no transaction is begun."""
 

@@ -9,13 +9,13 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-import anyio.to_thread
 import trio
+from trio.lowlevel import enable_ki_protection
 
 from .._model.lifecycle import JobState
 from .._model.values import Caller, Job, JobStatus
 from . import files
-from .bridge import Threads
+from .bridge import Threads, in_thread
 from .sqlite import SqliteReads
 
 
@@ -81,6 +81,7 @@ class Reader:
 
 
 @asynccontextmanager
+@enable_ki_protection
 async def open_reader(
     path: str | os.PathLike[str], *, ttl: float = float("inf"), now: Callable[[], float] = time.time
 ) -> AsyncIterator[Reader]:
@@ -90,9 +91,9 @@ async def open_reader(
     Raises `StoreVersionError` for a store of a newer version and `StoreError` for what is no store.
     """
     resolved = files.resolve(path)
-    connection = await anyio.to_thread.run_sync(files.connect_reader, resolved)
+    connection = await in_thread(files.connect_reader, resolved)
     try:
         yield Reader(SqliteReads(Threads(connection)), ttl, now)
     finally:
         with trio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(connection.close)
+            await in_thread(connection.close)

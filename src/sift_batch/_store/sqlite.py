@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-import anyio.to_thread
 import trio
 from trio.lowlevel import enable_ki_protection
 
@@ -36,7 +35,7 @@ from .._model.store import (
 )
 from .._model.values import Caller, Job, JobStatus
 from . import files, queries, removal, schema, steps
-from .bridge import Bridge, Inline, Threads, Writer, store_error
+from .bridge import Bridge, Inline, Threads, Writer, in_thread, store_error
 
 IN_MEMORY = ":memory:"
 
@@ -252,7 +251,7 @@ class FileStore(SqliteStore):
             raise StoreInUseError("another runner owns this store; close it first")
         self._owner = owner
         try:
-            connection = await anyio.to_thread.run_sync(self._open_writer)
+            connection = await in_thread(self._open_writer)
             writer = Writer(connection)
             try:
                 found = await writer.run(partial(steps.restart, owner=owner, now=now))
@@ -340,14 +339,14 @@ async def open_store(
         finally:
             connection.close()
         return
-    resolved, reader = await anyio.to_thread.run_sync(_open_file, path)
+    resolved, reader = await in_thread(_open_file, path)
     store = FileStore(resolved, reader, durability)
     try:
         yield store
     finally:
         with trio.CancelScope(shield=True):
             await store.aclose()
-            await anyio.to_thread.run_sync(reader.close)
+            await in_thread(reader.close)
 
 
 def _open_file(path: str | os.PathLike[str]) -> tuple[Path, sqlite3.Connection]:

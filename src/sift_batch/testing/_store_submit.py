@@ -132,6 +132,9 @@ async def _max_age(ledger: Ledger) -> None:
     done_now = await ledger.begin(T0 + 20)
     await ledger.record(done_now.job.id, 0, now=T0 + 20)
     hold(isinstance(await ledger.submit("u", max_age=0, now=T0 + 20), Created), "max_age=0 after 0 s")
+    again = await ledger.begin(T0 + 20)
+    await ledger.record(again.job.id, 0, now=T0 + 20)
+    hold(isinstance(await ledger.submit("u", max_age=0, now=T0), Created), "max_age=0, clock set back")
 
 
 @rule("Of several equal jobs the one that was submitted last answers.")
