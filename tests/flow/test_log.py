@@ -110,6 +110,7 @@ async def test_every_event_is_registered_at_its_level(autojump_clock: MockClock)
         "job.reused",
         "job.started",
         "job.ended",
+        "job.settled",
         "job.deleted",
         "target.started",
         "target.busy",
@@ -211,6 +212,7 @@ async def test_without_a_log_and_structlog_the_standard_logger_is_used(
         "job.created",
         "job.started",
         "job.ended",
+        "job.settled",
         "runner.closing",
         "runner.closed",
     ]

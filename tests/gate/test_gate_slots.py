@@ -8,6 +8,7 @@ import trio.testing
 from gate_driver import assert_nothing_kept, enter, occupy, refusal, url
 
 from sift_batch._gate.gate import Gate, GateStatistics
+from sift_batch._model.errors import RetryLater
 
 
 async def test_limits_hold_and_a_refusal_says_gate(autojump_clock: trio.testing.MockClock) -> None:
@@ -263,6 +264,46 @@ async def test_a_refused_one_comes_back_when_the_hold_is_over(autojump_clock: tr
         await trio.sleep(busy.retry_after or 0)
         await enter(gate, "a")
     assert_nothing_kept(gate)
+
+
+class TickingClock(trio.abc.Clock):
+    """A clock that goes on each time it is read, as real ones do."""
+
+    now = 1e6
+
+    def start_clock(self) -> None:
+        """Do nothing: it runs already."""
+
+    def current_time(self) -> float:
+        """Return a later time than ever before."""
+        self.now += 1e-6
+        return self.now
+
+    def deadline_to_sleep_time(self, deadline: float) -> float:
+        """Return the seconds until `deadline`."""
+        return deadline - self.now
+
+
+def test_a_hold_that_ends_while_it_refuses_still_gives_a_time() -> None:
+    """Whenever a hold ends, a refusal for its sake has a `retry_after` above 0."""
+
+    async def main() -> set[str]:
+        gate = Gate(total=1, per_host=1)
+        seen: set[str] = set()
+        for ticks in range(1, 60):
+            gate.hold(url("a"), ticks * 1e-6)
+            try:
+                await enter(gate, "a")
+            except RetryLater as busy:
+                assert busy.retry_after is not None
+                assert busy.retry_after > 0
+                seen.add(busy.reason)
+            else:
+                seen.add("entered")
+            await trio.sleep(1e-3)
+        return seen
+
+    assert trio.run(main, clock=TickingClock()) == {"host", "entered"}
 
 
 async def test_waiters_of_both_classes_wake_at_the_end_of_a_hold(

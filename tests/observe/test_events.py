@@ -110,7 +110,7 @@ class Capture:
 
 def say_everything(log: BoundEventLog) -> None:
     """Log one event of each level."""
-    log.event("job.started", job_id=JOB, targets=3)
+    log.event("job.created", job_id=JOB, targets=3)
     log.event("target.started", job_id=JOB, idx=0, attempt=1)
     log.event("store.trouble", step="record", error="SQLITE_FULL")
 
@@ -120,7 +120,7 @@ def test_structlog_gets_events_and_fields() -> None:
     logger = Capture()
     say_everything(open_event_log(logger))
     assert logger.lines == [
-        ("info", "job.started", {"job_id": JOB, "targets": 3}),
+        ("info", "job.created", {"job_id": JOB, "targets": 3}),
         ("debug", "target.started", {"job_id": JOB, "idx": 0, "attempt": 1}),
         ("warning", "store.trouble", {"step": "record", "error": "SQLITE_FULL"}),
     ]
@@ -133,11 +133,11 @@ def test_standard_loggers_get_constant_messages(adapt: Any, caplog: pytest.LogCa
     with caplog.at_level(logging.DEBUG, "an.application"):
         say_everything(open_event_log(adapt(logger)))
     assert [(r.levelname, r.getMessage()) for r in caplog.records] == [
-        ("INFO", f"job.started job_id={JOB} targets=3"),
+        ("INFO", f"job.created job_id={JOB} targets=3"),
         ("DEBUG", f"target.started job_id={JOB} idx=0 attempt=1"),
         ("WARNING", "store.trouble step=record error=SQLITE_FULL"),
     ]
-    assert caplog.records[0].msg == "job.started job_id=%(job_id)s targets=%(targets)s"
+    assert caplog.records[0].msg == "job.created job_id=%(job_id)s targets=%(targets)s"
 
 
 def test_bound_fields_are_on_every_event() -> None:
@@ -264,7 +264,7 @@ def test_the_engines_events_pass_redact_urls_unchanged() -> None:
             "code": "page_not_found",
         }
         given |= {"step": "begin", "error": "SQLITE_IOERR_WRITE", "hook": "job_seconds", "site": "unknown"}
-        given |= dict.fromkeys(["idx", "targets", "live", "asked", "nbytes"], 3) | {"caller_class": "fleet"}
+        given |= dict.fromkeys(["idx", "targets", "live", "asked"], 3) | {"caller_class": "fleet"}
         if name == "job.ended":
             given["error"] = "restart"
         event = {"event": name, **(allow_list(spec, given) or {})}

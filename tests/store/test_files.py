@@ -1,11 +1,9 @@
 """Which files are a store, and what happens to those that are not?"""
 
-import hashlib
 import os
 import shutil
 import socket
 import sqlite3
-import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,12 +11,11 @@ import pytest
 import trio
 from folders import bytes_of, jobs, listed, make, sql
 
-from sift_batch import StoreError, StoreInUseError, StoreVersionError, open_reader, open_store
+from sift_batch import StoreError, StoreVersionError, open_reader, open_store
 from sift_batch._store import schema
 from sift_batch.testing._ledger import OWNER, T0, Ledger
 
 pytestmark = pytest.mark.real
-
 
 
 def _text(path: Path) -> None:
@@ -99,7 +96,7 @@ NO_STORES: list[Callable[[Path], None]] = [
 async def test_what_is_no_store_is_left_byte_for_byte(tmp_path: Path, spoil: Callable[[Path], None]) -> None:
     """A file that is no store of ours is a StoreError, to reader and runner, and is left as it was."""
     path = tmp_path / "jobs.sift"
-    make(path)
+    spoil(path)
     before = bytes_of(tmp_path)
     for opened in (open_store(path), open_reader(path)):
         with pytest.raises(StoreError) as caught:

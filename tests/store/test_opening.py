@@ -1,24 +1,18 @@
 """How is a store made, who owns it, and what does opening it change?"""
 
-import hashlib
 import os
-import shutil
-import socket
 import sqlite3
 import stat
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import trio
-from folders import bytes_of, jobs, listed, make, sql
+from folders import bytes_of, jobs, listed, make
 
-from sift_batch import StoreError, StoreInUseError, StoreVersionError, open_reader, open_store
+from sift_batch import StoreError, StoreInUseError, open_reader, open_store
 from sift_batch._store import schema
 from sift_batch.testing._ledger import OWNER, T0, Ledger
 
 pytestmark = pytest.mark.real
-
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o000, 0o077])
@@ -88,8 +82,6 @@ async def test_a_store_that_was_never_finished_can_be_made_again(
     ids = await make(path, "u")
     assert await jobs(path) == ids
     assert not [name for name in listed(tmp_path) if "draft" in name or "journal" in name]
-
-
 
 
 async def test_a_link_to_a_store_is_that_store(tmp_path: Path) -> None:

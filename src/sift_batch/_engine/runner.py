@@ -205,7 +205,7 @@ class Runner:
         self._roster.forget(live)
         if isinstance(outcome, Reused):
             self._signals.call("job", "reused")
-            self._signals.log.bind(job_id=outcome.job_id).event("job.reused")
+            live.log.bind(job_id=outcome.job_id).event("job.reused")
             self._upkeep.after_submit()
             return Submission(outcome.job_id, reused=True)
         if isinstance(outcome, CallerBusy):

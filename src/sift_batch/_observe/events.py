@@ -198,7 +198,7 @@ EVENTS: Final[Mapping[str, Event]] = MappingProxyType(
     {
         "job.created": _event(logging.INFO, job_id=job_id, targets=whole, caller_class=_CLASS),
         "job.reused": _event(logging.INFO, job_id=job_id, caller_class=_CLASS),
-        "job.started": _event(logging.INFO, job_id=job_id, targets=whole),
+        "job.started": _event(logging.INFO, job_id=job_id),
         "job.ended": _event(
             logging.INFO,
             fleet="error done failed",
@@ -211,11 +211,11 @@ EVENTS: Final[Mapping[str, Event]] = MappingProxyType(
         ),
         "job.settled": _event(logging.INFO, job_id=job_id),
         "job.deleted": _event(logging.INFO, job_id=job_id),
-        "runner.opened": _event(logging.INFO, workers=whole, restarted=whole, stored_bytes=whole),
+        "runner.opened": _event(logging.INFO, workers=whole, restarted=whole),
         "runner.closing": _event(logging.INFO, live=whole, in_flight=whole, grace=seconds),
         "runner.closed": _event(logging.INFO, live=whole),
         "store.swept": _event(logging.INFO, jobs=whole),
-        "store.evicted": _event(logging.INFO, jobs=whole, nbytes=whole),
+        "store.evicted": _event(logging.INFO, jobs=whole),
         "target.started": _event(logging.DEBUG, of_target=True, job_id=job_id, idx=whole, attempt=whole),
         "target.stored": _event(
             logging.DEBUG,
