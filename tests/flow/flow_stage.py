@@ -55,6 +55,7 @@ class Stage:
     clock: WallClock
 
     async def submit(self, n: int = 3, name: str = "page", caller: Caller = ALICE) -> str:
+        """Submit, and return the job's id."""
         return (await self.runner.submit(caller, series(n, name))).id
 
     async def done(self, n: int = 1, name: str = "page", caller: Caller = ALICE) -> Job:
@@ -64,11 +65,13 @@ class Stage:
         return job
 
     async def job(self, job_id: str) -> Job:
+        """Return a job that is there."""
         job = await self.runner.job(job_id)
         assert job is not None
         return job
 
     async def states(self, job_id: str) -> list[str]:
+        """Return the states of a job's targets."""
         status = await self.runner.status(job_id, results=False)
         assert status is not None
         return [target.status.value for target in status.targets]
@@ -168,6 +171,23 @@ class Told(Hooks):
     def of(self, name: str) -> list[tuple[Any, ...]]:
         """Return the values of all calls of one hook."""
         return [values[1:] for values in self.said if values[0] == name]
+
+
+@asynccontextmanager
+async def left_clean() -> AsyncIterator[Store]:
+    """Give a store in memory; afterwards no task is left over, and another runner may have it."""
+    root = trio.lowlevel.current_root_task()
+    before = _tasks(root)
+    async with open_store(":memory:") as store:
+        yield store
+        await trio.lowlevel.checkpoint()
+        assert _tasks(root) == before
+        async with open_runner(store, ScriptedFetch()):
+            audit(store, settled=True)
+
+
+def _tasks(task: Any) -> int:
+    return 1 + sum(_tasks(child) for nursery in task.child_nurseries for child in nursery.child_tasks)
 
 
 async def idle() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from flow_stage import ALICE, START, Stage, audit, dump, idle, series, stage, wide
+from flow_stage import ALICE, START, audit, dump, idle, series, stage, wide
 
 from sift_batch import Caller, JobState, Result, Runner, Target, TargetError, open_runner, open_store
 from sift_batch.testing import ScriptedFetch
@@ -64,7 +64,7 @@ async def test_every_step_of_a_stream_is_a_checkpoint(autojump_clock: object) ->
                                 over += 1
 
 
-@pytest.mark.parametrize("call", [call for call in ASYNC_CALLS if call not in ("submit again",)])
+@pytest.mark.parametrize("call", [call for call in ASYNC_CALLS if call != "submit again"])
 @pytest.mark.parametrize("live", [False, True])
 async def test_a_call_in_a_cancelled_scope_has_done_nothing(
     autojump_clock: object, call: str, live: bool
@@ -267,15 +267,11 @@ async def test_wrong_arguments_are_refused_with_a_word(autojump_clock: object) -
                 await call()
 
 
-async def checked(on: Stage) -> None:
-    await on.runner.check()
-
-
 async def test_check_writes_and_reads_back(autojump_clock: object) -> None:
     """`check` passes on a sound store and changes nothing that a reader can see."""
     async with stage() as on:
         job = await on.done(1)
-        await checked(on)
+        await on.runner.check()
         assert await on.runner.job(job.id) == job
         assert await on.runner.jobs() == [job]
 

@@ -21,7 +21,9 @@ async def test_only_the_fetch_in_flight_goes_on_after_a_cancel(autojump_clock: o
         assert len(on.fetch.calls) == 3
         assert await on.states(job_id) == ["done"] * 3 + ["pending"] * 7
         job = await on.runner.wait(job_id)
-        assert job is not None and job.settled and job.status is JobState.CANCELLED
+        assert job is not None
+        assert job.settled
+        assert job.status is JobState.CANCELLED
         assert job.targets_done == 3
         audit(on.rows, on.runner, settled=True)
 
@@ -48,7 +50,9 @@ async def test_a_cancel_of_a_queued_job_means_that_it_never_starts(
         await trio.sleep(0.5)
         assert await on.runner.cancel(second, caller=caller)
         job = await on.job(second)
-        assert job.status is JobState.CANCELLED and job.settled and job.started_at is None
+        assert job.status is JobState.CANCELLED
+        assert job.settled
+        assert job.started_at is None
         await on.runner.drain()
         assert (await on.job(first)).status is JobState.DONE
         assert not [url for url in on.fetch.order if "second" in url]
@@ -62,7 +66,8 @@ async def test_a_cancel_by_another_caller_is_a_cancel_of_an_unknown_job(autojump
         assert not await on.runner.cancel(job_id, caller=BOB)
         assert not await on.runner.cancel(job_id, caller="mallory")
         job = await on.runner.wait(job_id)
-        assert job is not None and job.status is JobState.DONE
+        assert job is not None
+        assert job.status is JobState.DONE
 
 
 @pytest.mark.parametrize("job_id", ["0" * 32, "", "a/b", "f" * 64, "\ud800", "\0", "ß" * 16])
@@ -136,7 +141,9 @@ async def test_a_busy_fetch_that_answers_after_the_cancel_is_not_tried_again(aut
         began = trio.current_time()
         job = await on.runner.wait(job_id)
         assert trio.current_time() - began == pytest.approx(4)
-        assert job is not None and job.status is JobState.CANCELLED and job.targets_done == 0
+        assert job is not None
+        assert job.status is JobState.CANCELLED
+        assert job.targets_done == 0
         assert await on.states(job_id) == ["pending", "pending"]
         await trio.sleep(100)
         assert len(fetch.calls) == 1
@@ -174,7 +181,8 @@ async def test_a_job_can_be_cancelled_by_its_own_fetch(autojump_clock: object) -
     async with stage(fetch=fetch) as on:
         box.append(on.runner)
         job = await on.done(3)
-        assert job.status is JobState.CANCELLED and job.targets_done == 1
+        assert job.status is JobState.CANCELLED
+        assert job.targets_done == 1
         audit(on.rows, on.runner, settled=True)
 
 
@@ -227,7 +235,8 @@ async def test_cancel_and_the_drain_agree_on_who_came_first(
         state_then = (await on.job(job_id)).status
         job = await on.runner.wait(job_id)
         await on.runner.drain()
-        assert job is not None and job.settled
+        assert job is not None
+        assert job.settled
         assert job.status is state_then is (JobState.CANCELLED if answer else JobState.DONE)
         started_after += [call.started for call in fetch.calls if call.started > acknowledged[0]]
         assert not started_after
@@ -268,7 +277,8 @@ async def test_a_cancel_beside_the_last_store_ends_the_job_once(autojump_clock: 
             await trio.lowlevel.checkpoint()
         answer = await on.runner.cancel(job_id)
         job = await on.runner.wait(job_id)
-        assert job is not None and job.targets_done == 1
+        assert job is not None
+        assert job.targets_done == 1
         assert job.status is (JobState.CANCELLED if answer else JobState.DONE)
         for _ in range(100):
             await trio.sleep(1)
@@ -286,7 +296,8 @@ async def test_a_cancel_that_the_store_refuses_has_changed_nothing(autojump_cloc
         with pytest.raises(StoreError):
             await on.runner.cancel(job_id)
         job = await on.runner.wait(job_id)
-        assert job is not None and job.status is JobState.DONE
+        assert job is not None
+        assert job.status is JobState.DONE
         audit(on.rows, on.runner, settled=True)
 
 
@@ -301,7 +312,8 @@ async def test_a_refused_cancel_does_not_end_a_busy_wait(autojump_clock: object)
         with pytest.raises(StoreError):
             await on.runner.cancel(job_id)
         job = await on.runner.wait(job_id)
-        assert job is not None and job.status is JobState.DONE
+        assert job is not None
+        assert job.status is JobState.DONE
         assert [call.started for call in fetch.calls] == pytest.approx([0, 10])
 
 
@@ -333,7 +345,8 @@ async def test_a_cancel_at_the_moment_of_the_job_timeout(autojump_clock: object)
         await trio.sleep(5)
         answer = await on.runner.cancel(job_id)
         job = await on.runner.wait(job_id)
-        assert job is not None and job.status is (JobState.CANCELLED if answer else JobState.FAILED)
+        assert job is not None
+        assert job.status is (JobState.CANCELLED if answer else JobState.FAILED)
         assert len(told.of("ended")) == 1
 
 
@@ -375,7 +388,8 @@ async def test_a_fetch_whose_time_is_up_after_a_cancel_is_stored_as_failed(autoj
         await trio.sleep(1)
         assert await on.runner.cancel(job_id)
         job = await on.runner.wait(job_id)
-        assert job is not None and job.status is JobState.CANCELLED
+        assert job is not None
+        assert job.status is JobState.CANCELLED
         assert await on.states(job_id) == ["failed", "pending"]
 
 
@@ -404,7 +418,8 @@ async def test_a_cancelled_cancel_has_done_nothing(autojump_clock: object) -> No
             await on.runner.cancel(job_id)
         assert scope.cancelled_caught
         job = await on.runner.wait(job_id)
-        assert job is not None and job.status is JobState.DONE
+        assert job is not None
+        assert job.status is JobState.DONE
 
 
 async def test_cancel_in_a_finally_with_a_shield(autojump_clock: object) -> None:
@@ -419,7 +434,9 @@ async def test_cancel_in_a_finally_with_a_shield(autojump_clock: object) -> None
                 with trio.move_on_after(10, shield=True):
                     await on.runner.cancel(job_id)
         job = await on.runner.wait(job_id)
-        assert job is not None and job.status is JobState.CANCELLED and job.targets_done == 2
+        assert job is not None
+        assert job.status is JobState.CANCELLED
+        assert job.targets_done == 2
 
 
 async def test_a_job_cancelled_during_a_submit_of_the_same_targets_makes_way(autojump_clock: object) -> None:
@@ -429,6 +446,8 @@ async def test_a_job_cancelled_during_a_submit_of_the_same_targets_makes_way(aut
         await trio.sleep(1)
         await on.runner.cancel(first)
         again = await on.runner.submit(ALICE, series(2))
-        assert not again.reused and again.id != first
+        assert not again.reused
+        assert again.id != first
         job = await on.runner.wait(again.id)
-        assert job is not None and job.status is JobState.DONE
+        assert job is not None
+        assert job.status is JobState.DONE

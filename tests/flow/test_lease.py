@@ -14,10 +14,12 @@ TTL = 100
 
 
 def rows(on: Stage) -> int:
+    """Return how many jobs are stored, lapsed or not."""
     return int(select(on.rows, "SELECT count(*) FROM batch_job")[0][0])
 
 
 def lease(on: Stage, job_id: str) -> int:
+    """Return the stored lease of a job."""
     return int(select(on.rows, "SELECT lease FROM batch_job WHERE id = ?", job_id)[0][0])
 
 
@@ -81,6 +83,9 @@ async def test_reads_never_move_the_lease_and_touch_does(autojump_clock: object)
         assert lease(on, job_id) == START
         before = await on.job(job_id)
         await on.runner.touch(job_id, caller="alice")
+        written = on.rows._inline._connection.total_changes  # type: ignore[attr-defined]
+        await on.runner.touch(job_id)  # within the same second: nothing is written
+        assert on.rows._inline._connection.total_changes == written  # type: ignore[attr-defined]
         assert lease(on, job_id) == START + 50
         assert (await on.job(job_id)).version == before.version
         on.clock.jump(-30)
@@ -124,7 +129,7 @@ async def test_a_live_job_never_lapses_and_its_ttl_counts_from_its_end(autojump_
 
 
 async def test_an_unsettled_job_never_lapses(autojump_clock: object) -> None:
-    """A cancelled job whose fetch goes on for longer than the TTL is there until it settles, and a TTL more."""
+    """A cancelled job whose fetch outlasts the TTL is there until it settles, and for a TTL."""
     async with stage(wide(ttl=5, sweep_every=1, target_timeout=1_000), fetch=ScriptedFetch(latency=60)) as on:
         job_id = await on.submit(2)
         await trio.sleep(1)
@@ -305,7 +310,7 @@ async def test_a_live_job_survives_any_jump(autojump_clock: object, jump: int) -
 
 
 async def test_a_clock_at_zero_that_jumps_to_today(autojump_clock: object) -> None:
-    """A machine that boots in 1970 and then learns the time loses no live job; busy waits keep Trio's time."""
+    """A machine that boots in 1970 and then learns the time loses no live job and waits no longer."""
     fetch = ScriptedFetch()
     fetch.busy(0, 1, RetryLater(retry_after=20.0))
     clock = WallClock(0)
@@ -339,7 +344,7 @@ async def test_a_swept_restricted_job_is_not_remembered(autojump_clock: object) 
 async def test_one_ttl_for_every_terminal_state(
     autojump_clock: object, state: str, heard: Callable[[str], list[Any]]
 ) -> None:
-    """Done, failed and cancelled jobs have the same TTL, and the sweep frees their targets for a resubmit."""
+    """Done, failed and cancelled jobs have the same TTL, and the sweep frees their targets."""
     fetch = ScriptedFetch(latency=1, fail=[0] if state == "failed" else [])
     async with stage(wide(ttl=TTL, sweep_every=1), fetch=fetch) as on:
         job_id = await on.submit(1)

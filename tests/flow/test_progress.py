@@ -104,7 +104,7 @@ async def test_nothing_of_a_job_is_kept_once_it_settled(autojump_clock: object) 
     """After jobs settled, however they ended, the runner holds no object of theirs, nor their targets."""
     marker = "https://kept.example/"
     keeper = Caller("keeper")  # this test's own: other tests' objects are of no interest
-    async with stage(wide(workers=3, ttl=10**6), fetch=ScriptedFetch(latency=1, fail=[1])) as on:
+    async with stage(wide(workers=3, ttl=10**6), fetch=ScriptedFetch(latency=1, fail={1: KeyError})) as on:
 
         async def one(name: str, n: int) -> None:
             targets = [Target(f"{marker}{name}/{index}") for index in range(n)]

@@ -1,5 +1,6 @@
 """What if the store refuses, at whichever step?"""
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from sift_batch.testing import FaultyStore, ScriptedFetch
 
 
 def faults(on: Stage) -> FaultyStore:
+    """Return the stage's faulty store."""
     assert isinstance(on.store, FaultyStore)
     return on.store
 
@@ -41,7 +43,7 @@ async def test_a_refused_result_is_offered_again_and_not_fetched_again(
         assert job is not None
         assert job.status is JobState.DONE
         assert len(fetch.calls) == 2
-        gaps = [after - before for before, after in zip(asked, asked[1:], strict=False)]
+        gaps = [after - before for before, after in itertools.pairwise(asked)]
         assert gaps[:8] == pytest.approx([1, 2, 4, 8, 16, 30, 30, 30])
         # One warning for the whole spell, with the job's id.
         (warning,) = heard("store.trouble")

@@ -1,4 +1,5 @@
 """What does a reader get while a job runs?"""
+# ruff: noqa: PT012, PERF401 - streams are read step by step on purpose
 
 import gc
 from typing import Any
@@ -14,16 +15,18 @@ KINDS = ["watch", "results"]
 
 
 async def all_of(stream: Any) -> list[Any]:
+    """Return all steps of a stream."""
     async with stream as steps:
         return [step async for step in steps]
 
 
 def nobody_follows(on: Stage) -> None:
+    """Check that the runner remembers no reader."""
     assert not on.runner._feeds._feeds
 
 
 async def test_watch_yields_at_once_and_at_each_new_version(autojump_clock: object) -> None:
-    """`watch` gives the state at once, then each new version as it comes, without results, to the settled one."""
+    """`watch` gives the state at once, then each new version as it comes, to the settled one."""
     seen: list[tuple[float, JobStatus]] = []
     async with stage(fetch=ScriptedFetch(latency=1)) as on:
         job_id = await on.submit(3)
@@ -79,7 +82,7 @@ async def test_a_slow_reader_gets_the_latest_and_no_backlog(autojump_clock: obje
 async def test_watch_ends_with_the_settled_state_and_not_with_the_terminal_one(
     autojump_clock: object,
 ) -> None:
-    """After a cancel `watch` gives the cancelled state, goes on, and ends when the fetch in flight is stored."""
+    """After a cancel `watch` gives the cancelled state, goes on, and ends once the fetch is stored."""
     async with stage(fetch=ScriptedFetch(latency=10)) as on:
         job_id = await on.submit(3)
         await trio.sleep(1)
@@ -191,7 +194,7 @@ async def test_another_callers_job_is_an_unknown_id(autojump_clock: object) -> N
     async with stage(fetch=ScriptedFetch(latency=1)) as on:
         job_id = await on.submit(3)
         await trio.sleep(0.5)
-        for caller in (BOB, "bob", "", "alice ", "ALICE", "\0"):
+        for caller in (BOB, "bob", "", "alice ", "ALICE", "\0", "\ud800", "x" * 100_000):
             assert await on.runner.wait(job_id, caller=caller) is None
             assert await on.runner.job(job_id, caller=caller) is None
             assert await on.runner.status(job_id, caller=caller) is None
@@ -199,10 +202,14 @@ async def test_another_callers_job_is_an_unknown_id(autojump_clock: object) -> N
             assert await all_of(on.runner.results(job_id, caller=caller)) == []
             assert on.runner.progress(job_id, caller=caller) is None
             assert not await on.runner.delete(job_id, caller=caller)
+            assert not await on.runner.cancel(job_id, caller=caller)
+            assert await on.runner.jobs(caller) == []
+            assert await on.runner.gone(job_id, caller=caller) is None
         assert (await on.runner.wait(job_id, caller=ALICE)) is not None
 
 
 async def take_away(on: Stage, job_id: str, how: str) -> None:
+    """Let a settled job go."""
     if how == "deleted":
         assert await on.runner.delete(job_id)
     elif how == "lapsed":

@@ -5,6 +5,7 @@ takes, until a run ends before it was struck. After each run the rows are audite
 """
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -27,6 +28,7 @@ class Strike(trio.abc.Instrument):
         self.struck = False
 
     def before_task_step(self, task: Task) -> None:
+        """Count, and strike when it is time."""
         if self._task is None or task is self._task:
             self._left -= 1
             if self._left == 0:
@@ -50,7 +52,7 @@ def a_fetch() -> ScriptedFetch:
     """Return a fetch with a failure, a busy answer and some latency."""
     fetch = ScriptedFetch(latency=1, fail=["https://host.example/one/1"])
     fetch.busy("https://host.example/one/0", 1, RetryLater(retry_after=2.0))
-    fetch.busy("https://host.example/two/1", 1, RetryLater(ready=lambda: trio.sleep(1), reason="gate"))
+    fetch.busy("https://host.example/two/1", 1, RetryLater(ready=partial(trio.sleep, 1), reason="gate"))
     return fetch
 
 
@@ -59,7 +61,7 @@ def a_fetch() -> ScriptedFetch:
 async def test_a_surrounding_scope_that_is_cancelled_at_any_step(
     autojump_clock: object, own_task: bool, grace: int
 ) -> None:
-    """Wherever the surrounding scope is cancelled: rows fit, each job ends at most once, the store is free."""
+    """Wherever the surrounding scope is cancelled: rows fit, jobs end once, the store is free."""
     for number in range(1, MOST):
         told = Told()
         async with open_store(":memory:") as store:

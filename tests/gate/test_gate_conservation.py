@@ -1,13 +1,15 @@
 """Whatever is cancelled, and whenever: no slot is lost, none is given twice, nobody starves."""
 
 import math
+import signal
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 import pytest
 import trio
 import trio.testing
-from gate_driver import CALLER, Site, assert_nothing_kept, drive, enter, target, url
+from gate_driver import CALLER, Site, assert_nothing_kept, drive, enter, refusal, target, url
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -255,3 +257,31 @@ def test_the_line_is_in_the_order_of_its_places(come: list[tuple[bool, int]]) ->
 
     trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
     assert order == sorted(order)
+
+
+def test_ctrl_c_while_waiting_loses_nothing() -> None:
+    """A `KeyboardInterrupt` comes out of a wait for a slot, and of a `ready`, and leaves nothing behind."""
+
+    async def wait_for_slot(gate: Gate) -> None:
+        await enter(gate, "a", patience=math.inf)
+
+    async def wait_to_be_told(gate: Gate) -> None:
+        busy = await refusal(lambda: enter(gate, "a", batch=True))
+        assert busy.ready is not None
+        await busy.ready()
+
+    async def interrupt() -> None:
+        await trio.testing.wait_all_tasks_blocked()
+        signal.raise_signal(signal.SIGINT)
+
+    for wait in (wait_for_slot, wait_to_be_told):
+        gate = Gate(total=1, per_host=1)
+
+        async def main(gate: Gate = gate, wait: Callable[[Gate], Awaitable[None]] = wait) -> None:
+            trio.lowlevel.spawn_system_task(interrupt)
+            async with gate.slot(url("b")):
+                await wait(gate)
+
+        with pytest.raises(KeyboardInterrupt):
+            trio.run(main)
+        assert_nothing_kept(gate)

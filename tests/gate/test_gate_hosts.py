@@ -31,6 +31,8 @@ from sift_batch._gate.hosts import host_key
         ("http://h:99999/", "h"),
         ("http:/h/x", "h"),
         ("http:h", "h"),
+        ("HTTP:h", "h"),
+        ("WSS:/\\h", "h"),
         ("http:///h", "h"),
         ("http:\\\\h\\x", "h"),
         ("http://h.t\test/", "h.test"),
@@ -146,6 +148,12 @@ def test_padding_buys_no_other_key() -> None:
         host_key("http://" + "".join(f"%{ord(char):02X}" for char in "a" * 200 + ".test"))
         == "a" * 200 + ".test"
     )
+
+
+def test_a_label_that_dns_can_not_hold_is_left_as_it_is() -> None:
+    """A label of more than 63 characters, which Punycode would take long for, keeps its own text."""
+    assert host_key("http://" + "é" * 64 + ".test/") == "é" * 64 + ".test"
+    assert host_key("http://" + "é" * 63 + ".test/").startswith("xn--")
 
 
 def test_methods_of_a_subclass_are_not_called() -> None:

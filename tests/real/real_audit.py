@@ -5,6 +5,8 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -16,7 +18,7 @@ from real_child import checksum
 
 from sift_batch import Caller, JobState, Result, Target, TargetState, open_runner, open_store
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 class Child:
@@ -25,7 +27,11 @@ class Child:
     def __init__(self, role: str, path: Path, **arguments: Any) -> None:
         program = Path(__file__).with_name("real_child.py")
         command = [sys.executable, "-X", "dev", program, role, path, json.dumps(arguments)]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self._errors = tempfile.TemporaryFile()
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self._errors)
+        # A process that hangs must fail its test and not the whole suite.
+        self._alarm = threading.Timer(PATIENCE, self._process.kill)
+        self._alarm.start()
         self.lines: list[list[Any]] = []
 
     def __enter__(self) -> "Child":
@@ -35,13 +41,17 @@ class Child:
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._process.kill()
-        self._process.communicate()
+        self.end()
+        self._errors.close()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
 
     def read(self) -> list[Any] | None:
         """Return the next line, or None at the end."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
-        if not line:
+        # A line that the kill has cut in two was never said.
+        if not line.endswith(b"\n"):
             return None
         self.lines.append(json.loads(line))
         return self.lines[-1]
@@ -64,9 +74,13 @@ class Child:
 
     def end(self) -> tuple[int, str]:
         """Wait for its end; return its exit status and what it wrote to standard error."""
-        out, err = self._process.communicate(timeout=PATIENCE)
-        self.lines += [json.loads(line) for line in out.splitlines() if line.endswith(b"]")]
-        return self._process.returncode, err.decode()
+        while self.read() is not None:
+            pass
+        status = self._process.wait()
+        self._alarm.cancel()
+        self._alarm.join()
+        self._errors.seek(0)
+        return status, self._errors.read().decode()
 
 
 class Books:

@@ -6,6 +6,7 @@ the parent knows of it even if this process dies in the next instruction.
 """
 
 import json
+import logging
 import os
 import signal
 import sqlite3
@@ -16,6 +17,7 @@ import zlib
 from contextlib import suppress
 from pathlib import Path
 from random import Random
+from types import FrameType
 from typing import Any
 
 import trio
@@ -25,6 +27,7 @@ from sift_batch import (
     Config,
     JobsBusyError,
     Result,
+    RetryLater,
     Runner,
     StoreError,
     StoreInUseError,
@@ -124,6 +127,72 @@ def interrupts(path: str, seed: int, rounds: int) -> None:
         except* KeyboardInterrupt:
             # In a group if it struck in one of the workload's own tasks.
             say("interrupted", number)
+    say("threads", sum("sift" in thread.name for thread in threading.enumerate()))
+
+
+class Tracer:
+    """Presses Ctrl-C before one line of the package, the `strike_at`-th that the main thread runs."""
+
+    def __init__(self, strike_at: int) -> None:
+        self._strike_at = strike_at
+        self.lines = 0
+
+    def __call__(self, frame: FrameType, event: str, _: object) -> "Tracer | None":
+        if "sift_batch" not in frame.f_code.co_filename:
+            return None
+        if event == "line":
+            self.lines += 1
+            if self.lines == self._strike_at:
+                signal.raise_signal(signal.SIGINT)
+        return self
+
+
+async def _a_bit_of_everything(path: str) -> None:
+    async def fetch(caller: Caller, target: Target) -> Result:
+        if attempt.get().number == 1:
+            raise RetryLater(retry_after=0.001)
+        return Result(f"{attempt.get().job_id}/{attempt.get().idx}/")
+
+    async with open_store(path, durability="normal") as store:
+        async with open_runner(store, fetch, Config(jobs_per_caller=9), log=_SILENT) as runner:
+            targets = [Target("http://host/0"), Target("http://host/1")]
+            job_id, _ = await runner.submit(CALLER, targets, max_age=0)
+            say("submitted", job_id, 2)
+            async with runner.watch(job_id) as states:
+                async for _state in states:
+                    break
+            other, _ = await runner.submit(CALLER, targets[:1], max_age=0)
+            say("submitted", other, 1)
+            if await runner.cancel(other):
+                say("cancelled", other)
+            async with runner.results(job_id) as results:
+                async for target in results:
+                    content = target.result.content if target.result is not None else ""
+                    say("stored", job_id, target.idx, target.status, checksum(content))
+            await runner.drain()
+            say("deleting", job_id)
+            await runner.delete(job_id)
+
+
+_SILENT = logging.getLogger("silent")
+
+
+def interrupt_each_line(path: str, stride: int) -> None:
+    """Do a bit of everything again and again; each time a Ctrl-C strikes some lines later."""
+    strike_at = 1
+    while True:
+        tracer = Tracer(strike_at)
+        try:
+            sys.settrace(tracer)
+            try:
+                trio.run(_a_bit_of_everything, path)
+            finally:
+                sys.settrace(None)
+        except KeyboardInterrupt:
+            say("interrupted", strike_at)
+        if tracer.lines < strike_at:
+            break
+        strike_at += stride
     say("threads", sum("sift" in thread.name for thread in threading.enumerate()))
 
 
@@ -255,10 +324,10 @@ def lock(path: str, seconds: float) -> None:
 
 
 def look(path: str, times: int) -> None:
-    """Come, look at a store with SQLite, and go, many times over."""
+    """Come, look at a store with plain SQLite, as an inquisitive person does, and go, many times over."""
     say("ready")
     for _ in range(times):
-        connection = sqlite3.connect(f"{Path(path).as_uri()}?mode=ro", uri=True)
+        connection = sqlite3.connect(path)
         connection.execute("SELECT count(*) FROM batch_target").fetchall()
         connection.close()
         time.sleep(0.002)
@@ -282,6 +351,7 @@ ROLES = {
     for role in (
         work,
         interrupts,
+        interrupt_each_line,
         recover,
         leave_live,
         fetch_slowly,

@@ -49,6 +49,7 @@ class Traced:
 
 @asynccontextmanager
 async def traced_writer(path: Path) -> AsyncIterator[Traced]:
+    """Give a writer that is traced, and close it."""
     traced = Traced(connect(path))
     try:
         yield traced

@@ -69,7 +69,10 @@ BREAKAGES = (
     Breakage(steps, "nbytes=sum(row[3] for row in rows)", "nbytes=0", "A submit stores the job"),
     Breakage(queries, "if JobState(status) not in REUSABLE:", "if False:", "failed or a cancelled job never"),
     Breakage(
-        queries, "max(now - finished_at, 0) < max_age", "max(now - finished_at, 0) <= max_age", "With max_age a finished job"
+        queries,
+        "max(now - finished_at, 0) < max_age",
+        "max(now - finished_at, 0) <= max_age",
+        "With max_age a finished job",
     ),
     Breakage(
         queries,

@@ -48,6 +48,7 @@ from .._model.values import (
     Submission,
     Target,
     TargetStatus,
+    caller_name,
 )
 from .._model.values import attempt as attempt_variable
 from .closing import Closing
@@ -242,13 +243,13 @@ class Runner:
         the job settles; a target that waits goes back to `pending`; no further target starts.
         """
         self._closing.check_open()
-        return await self._ending.stop(job_id, JobEvent.CANCEL, caller=_name(caller))
+        return await self._ending.stop(job_id, JobEvent.CANCEL, caller=caller_name(caller))
 
     @enable_ki_protection
     async def delete(self, job_id: str, *, caller: Caller | str | None = None) -> bool:
         """Remove a settled job with its results; False for one that is unknown or has not settled."""
         self._closing.check_open()
-        removed = await self._ledger.delete(job_id, _name(caller))
+        removed = await self._ledger.delete(job_id, caller_name(caller))
         if removed is None:
             return False
         self._signals.log.bind(job_id=removed.job_id).event("job.deleted")
@@ -261,12 +262,12 @@ class Runner:
         A lapsed job can't be touched back to life; an unknown one is passed over.
         """
         self._closing.check_open()
-        await self._ledger.touch(job_id, _name(caller))
+        await self._ledger.touch(job_id, caller_name(caller))
 
     async def job(self, job_id: str, *, caller: Caller | str | None = None) -> Job | None:
         """Return the job as it is stored, or None for one that is unknown or lapsed. A pure read."""
         self._closing.check_open()
-        return await self._ledger.job(job_id, _name(caller))
+        return await self._ledger.job(job_id, caller_name(caller))
 
     async def status(
         self,
@@ -285,7 +286,7 @@ class Runner:
         _check_index("start", start)
         if stop is not None:
             _check_index("stop", stop)
-        return await self._ledger.status(job_id, _name(caller), results=results, start=start, stop=stop)
+        return await self._ledger.status(job_id, caller_name(caller), results=results, start=start, stop=stop)
 
     async def jobs(
         self,
@@ -303,7 +304,7 @@ class Runner:
         self._closing.check_open()
         check_number("limit", limit, whole=True)
         found = await self._ledger.jobs(
-            _name(caller), None if status is None else JobState(status), before, limit
+            caller_name(caller), None if status is None else JobState(status), before, limit
         )
         if found is None:
             raise LookupError("the job to list from is not there (any more); list from the newest again")
@@ -315,7 +316,7 @@ class Runner:
         At most 10,000 jobs are remembered, for 7 days, and none of restricted callers.
         """
         self._closing.check_open()
-        name = _name(caller)
+        name = caller_name(caller)
         if name is None:
             raise TypeError("gone needs the caller whose job it was")
         return await self._ledger.gone(job_id, name)
@@ -328,7 +329,7 @@ class Runner:
         Raises `trio.ClosedResourceError` as soon as it is certain that it will not settle here.
         """
         self._closing.check_open()
-        return await self._feeds.wait(job_id, _name(caller))
+        return await self._feeds.wait(job_id, caller_name(caller))
 
     def watch(
         self, job_id: str, *, caller: Caller | str | None = None
@@ -340,7 +341,7 @@ class Runner:
         the job goes while it is followed, and `trio.ClosedResourceError` like `wait`.
         """
         self._closing.check_open()
-        return Watch(self._feeds, job_id, _name(caller))
+        return Watch(self._feeds, job_id, caller_name(caller))
 
     def results(
         self, job_id: str, *, start: int = 0, caller: Caller | str | None = None
@@ -352,7 +353,7 @@ class Runner:
         """
         self._closing.check_open()
         _check_index("start", start)
-        return Results(self._feeds, job_id, _name(caller), start)
+        return Results(self._feeds, job_id, caller_name(caller), start)
 
     async def drain(self) -> None:
         """Wait until no job is live or unsettled. Stops nothing, and new submits prolong it.
@@ -380,7 +381,7 @@ class Runner:
         """Return why a live job waits and how fast it goes; None for any other. From memory."""
         self._closing.check_open()
         live = self._roster.get(job_id)
-        name = _name(caller)
+        name = caller_name(caller)
         if live is None or live.ended or (name is not None and live.caller.name != name):
             return None
         pace = eta = None
@@ -441,14 +442,6 @@ class Runner:
         signals.call("stored", self._upkeep.stored_bytes)
         # Sizes go to the hooks alone: a log must not differ where only the targets do.
         signals.log.event("runner.opened", workers=self._workers, restarted=restarted)
-
-
-def _name(caller: Caller | str | None) -> str | None:
-    if caller is None or isinstance(caller, str):
-        return caller
-    if isinstance(caller, Caller):
-        return caller.name
-    raise TypeError(f"caller must be a Caller or its name, not {type(caller).__name__}")
 
 
 def _check_index(name: str, value: object) -> None:

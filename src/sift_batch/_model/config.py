@@ -13,6 +13,7 @@ _COUNTS: Final = (
     "max_bytes",
     "result_max_bytes",
 )
+_LARGEST: Final = 2**62  # fits a column, a float and every sum of it with a time
 _MAY_BE_ZERO: Final = frozenset({"retry_for", "shutdown_grace"})
 _MAY_BE_INFINITE: Final = frozenset({"ttl", "retry_for", "target_timeout", "job_timeout", "shutdown_grace"})
 
@@ -67,6 +68,8 @@ def check_number(
         raise TypeError(f"{name} must be a number, not {type(value).__name__}")
     if whole and not isinstance(value, int):
         raise ValueError(f"{name} must be a whole number, not {value!r}")
+    if isinstance(value, int) and abs(value) > _LARGEST:
+        raise ValueError(f"{name} must be at most {_LARGEST:,}")
     if math.isnan(value) or (math.isinf(value) and not (infinite and value > 0)):
         raise ValueError(f"{name} must be a finite number, not {value!r}")
     if value < 0 or (value == 0 and not zero):

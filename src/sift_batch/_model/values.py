@@ -61,6 +61,26 @@ def check_caller_name(name: object) -> None:
         raise ValueError("a caller's name must not hold NUL or a surrogate; use plain text")
 
 
+def caller_name(caller: object) -> str | None:
+    """Return the name to look a caller's jobs up by; None for no caller in particular.
+
+    A text that can name no caller becomes "", which owns no job, so that it is answered by the same
+    look-up as any other. Raises `TypeError` for what is neither a `Caller` nor a name.
+    """
+    if caller is None:
+        return None
+    if isinstance(caller, Caller):
+        return caller.name
+    try:
+        check_caller_name(caller)
+    except ValueError:
+        return ""
+    except TypeError:
+        kind = type(caller).__name__
+        raise TypeError(f"caller must be a Caller or its name, not {kind}") from None
+    return str(caller)
+
+
 _TEXT_OPTIONS: Final = ("mode", "question", "pages", "grep", "jq")
 
 

@@ -13,14 +13,10 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from .._model.lifecycle import JobState
-from .._model.values import Caller, Job, JobStatus
+from .._model.values import Caller, Job, JobStatus, caller_name
 from . import files
 from .bridge import Threads, in_thread
 from .sqlite import SqliteReads
-
-
-def _name(caller: Caller | str | None) -> str | None:
-    return caller.name if isinstance(caller, Caller) else caller
 
 
 class Reader:
@@ -33,7 +29,7 @@ class Reader:
 
     async def job(self, job_id: str, *, caller: Caller | str | None = None) -> Job | None:
         """Return the job, or None. Raises `StoreError`."""
-        return await self._reads.job(job_id, caller=_name(caller), now=int(self._now()), ttl=self._ttl)
+        return await self._reads.job(job_id, caller=caller_name(caller), now=int(self._now()), ttl=self._ttl)
 
     async def status(
         self,
@@ -47,7 +43,7 @@ class Reader:
         """Return the job and its targets with `start <= idx < stop`, or None. Raises `StoreError`."""
         return await self._reads.status(
             job_id,
-            caller=_name(caller),
+            caller=caller_name(caller),
             now=int(self._now()),
             ttl=self._ttl,
             results=results,
@@ -68,7 +64,7 @@ class Reader:
         `before` is the id of the last job of the page before; `LookupError` if it is not there.
         """
         found = await self._reads.jobs(
-            caller=_name(caller),
+            caller=caller_name(caller),
             status=status,
             before=before,
             limit=limit,
