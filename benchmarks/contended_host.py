@@ -29,6 +29,7 @@ class KeptConnections:
         self._idle: dict[str, list[tuple[Any, Any]]] = defaultdict(list)
 
     async def get(self, url: str) -> str:
+        """Return the body of the page at `url`."""
         import h11
         import trio
 
@@ -143,7 +144,7 @@ def _over_sockets(order: str) -> tuple[list[float], list[float]]:
     taken: dict[str, list[float]] = {kind: [] for kind in KINDS}
     with CountingServer() as server:
         urls = server.urls(TARGETS, order)
-        for _ in measure.rounds(least=5, most=7, seconds=12):
+        for _ in measure.rounds(least=5, most=7, seconds=10):
             for kind, seconds in taken.items():
                 with measure.folder() as where:
                     server.counts()

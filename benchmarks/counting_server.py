@@ -28,17 +28,20 @@ class Counts:
         self.first = self.last = 0.0
 
     def begin(self, host: str, at: float) -> None:
+        """Count a request that has been read."""
         self.first = self.first or at
         self.now[host] = self.now.get(host, 0) + 1
         self.peak_of_a_host = max(self.peak_of_a_host, self.now[host])
         self.peak = max(self.peak, sum(self.now.values()))
 
     def end(self, host: str, at: float) -> None:
+        """Count a request whose answer is written."""
         self.now[host] -= 1
         self.requests += 1
         self.last = at
 
     def report(self) -> dict[str, Any]:
+        """Return what was counted; `span` is from the first request to the last answer, in seconds."""
         return {
             "requests": self.requests,
             "peak": self.peak,
@@ -52,13 +55,14 @@ class Connection(asyncio.Protocol):
 
     counts = Counts()
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:  # noqa: D102 - asyncio's
+        assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._host = transport.get_extra_info("sockname")[0]
         self._loop = asyncio.get_running_loop()
         self._read = b""
 
-    def data_received(self, data: bytes) -> None:
+    def data_received(self, data: bytes) -> None:  # noqa: D102 - asyncio's
         self._read += data
         while b"\r\n\r\n" in self._read:
             head, _, self._read = self._read.partition(b"\r\n\r\n")
@@ -114,7 +118,8 @@ class CountingServer:
     def counts(self) -> dict[str, Any]:
         """Return what was seen since the last time."""
         with urllib.request.urlopen(f"http://{HOSTS[0]}:{self.port}/counts") as reply:
-            return json.load(reply)
+            counts: dict[str, Any] = json.load(reply)
+            return counts
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ the same task in an idle loop for the same time, in the same process just after.
 import statistics
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 
 import floors
 import measure
@@ -59,7 +60,7 @@ def engine(path: str) -> tuple[float, float]:
             began = time.perf_counter()
             busy = await worst_while(store_results)
             taken = time.perf_counter() - began
-            return busy, await worst_while(lambda: trio.sleep(taken))
+            return busy, await worst_while(partial(trio.sleep, taken))
 
     return trio.run(main)
 
@@ -71,7 +72,7 @@ def _one() -> tuple[float, float]:
 
 
 def numbers() -> Iterator[Number]:
-    worst = [_one() for _ in measure.rounds(least=5, most=9, seconds=20)]
+    worst = [_one() for _ in measure.rounds(least=5, most=9, seconds=14)]
     yield Number(
         name="worst stall while 8 jobs store 50 KB each",
         values=ratios(worst),

@@ -37,21 +37,25 @@ class Number:
 
     @property
     def median(self) -> float:
+        """The result."""
         return statistics.median(self.values)
 
     @property
     def goal(self) -> str:
+        """What there is to reach, in words."""
         if self.at_least is not None:
             return f"at least {self.at_least:g}"
         return "" if self.at_most is None else f"at most {self.at_most:g}"
 
     @property
     def reached(self) -> bool:
+        """Whether the result is what there is to reach."""
         enough = self.at_least is None or self.median >= self.at_least
         return enough and (self.at_most is None or self.median <= self.at_most)
 
     @property
     def spread(self) -> str:
+        """The ends of the values, in words."""
         if len(self.values) == 1:
             return "one run"
         return f"{min(self.values):.3g} to {max(self.values):.3g} in {len(self.values)} rounds"

@@ -10,6 +10,7 @@ import resource
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import floors
 import measure
@@ -28,7 +29,7 @@ def floor(path: str, durability: str, targets: int) -> dict[str, float]:
     return _since(began)
 
 
-def engine(path: str, durability: str, targets: int, workers: int) -> dict[str, float]:
+def engine(path: str, durability: Any, targets: int, workers: int) -> dict[str, float]:
     import trio
 
     import sift_batch
@@ -69,22 +70,20 @@ def _since(began: tuple[float, float]) -> dict[str, float]:
     return {"wall": wall - began[0], "cpu": cpu - began[1]}
 
 
-def _one(kind: str, *, tmpfs: bool = False, **arguments: int) -> dict[str, float]:
+def _one(kind: str, measured: str, *, tmpfs: bool = False, **arguments: Any) -> float:
     # On tmpfs CPU alone is of interest, and syncing is left out on both sides.
     durability, targets = ("normal", CPU_TARGETS) if tmpfs else ("full", TARGETS)
     with measure.folder(tmpfs=tmpfs) as where:
-        path = str(where / "jobs")
-        return measure.in_child(
-            __file__, kind, path=path, durability=durability, targets=targets, **arguments
-        )
+        arguments |= {"path": str(where / "jobs"), "durability": durability, "targets": targets}
+        return float(measure.in_child(__file__, kind, **arguments)[measured])
 
 
 def numbers() -> Iterator[Number]:
     floor_wall, eight, one = [], [], []
-    for _ in measure.rounds(least=5, most=15, seconds=30):
-        floor_wall.append(_one("floor")["wall"])
-        eight.append(_one("engine", workers=8)["wall"])
-        one.append(_one("engine", workers=1)["wall"])
+    for _ in measure.rounds(least=5, most=15, seconds=24):
+        floor_wall.append(_one("floor", "wall"))
+        eight.append(_one("engine", "wall", workers=8))
+        one.append(_one("engine", "wall", workers=1))
     unit = "x the floor's targets/s"
     yield Number(
         name="overhead, 8 jobs", values=ratios(zip(floor_wall, eight, strict=True)), unit=unit, at_least=1.2
@@ -96,9 +95,9 @@ def numbers() -> Iterator[Number]:
     if not measure.TMPFS.is_dir():
         return
     floor_cpu, cpu = [], []
-    for _ in measure.rounds(least=5, most=11, seconds=25):
-        floor_cpu.append(_one("floor", tmpfs=True)["cpu"])
-        cpu.append(_one("engine", tmpfs=True, workers=8)["cpu"])
+    for _ in measure.rounds(least=5, most=11, seconds=16):
+        floor_cpu.append(_one("floor", "cpu", tmpfs=True))
+        cpu.append(_one("engine", "cpu", tmpfs=True, workers=8))
     yield Number(
         name="CPU per target on tmpfs, 8 jobs",
         values=ratios(zip(cpu, floor_cpu, strict=True)),

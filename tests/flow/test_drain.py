@@ -336,8 +336,9 @@ async def test_a_fetch_that_cannot_be_ended_is_told_of(autojump_clock: MockClock
 
 async def test_a_job_without_a_timeout_goes_on(autojump_clock: MockClock) -> None:
     """With an infinite `job_timeout` and `target_timeout` nothing is ever cut off."""
+    never = float("inf")
     async with running(
-        ScriptedFetch(latency=1e6), job_timeout=float("inf"), target_timeout=float("inf")
+        ScriptedFetch(latency=1e6), job_timeout=never, target_timeout=never, sweep_every=1e6
     ) as runner:
         submission = await runner.submit(ALICE, targets(2))
         job, _ = await drained(runner, submission.id)
@@ -378,6 +379,27 @@ async def test_a_batch_that_fails_whole_is_read_like_any_other(autojump_clock: M
         job, stored = await drained(runner, submission.id)
     assert (job.status, job.targets_done, job.targets_failed) == ("failed", 5, 5)
     assert [(t.error, t.code) for t in stored] == [("refused", "connect")] * 5
+
+
+async def test_what_a_cancelled_job_stored_is_read_page_by_page(autojump_clock: MockClock) -> None:
+    """Of a job that was cancelled half-way, every stored target is readable in pages, the rest is `pending`."""
+    fetch = ScriptedFetch(latency=1)
+    async with running(fetch, targets_per_job=50) as runner:
+        submission = await runner.submit(ALICE, targets(50))
+        await trio.sleep(29.5)
+        await runner.cancel(submission.id)
+        await runner.wait(submission.id)
+        pages = []
+        for start in range(0, 60, 10):
+            status = await runner.status(submission.id, start=start, stop=start + 10)
+            assert status is not None
+            assert status.job.targets_done == 30
+            pages.append(status.targets)
+    assert [len(page) for page in pages] == [10, 10, 10, 10, 10, 0]
+    read = [target for page in pages for target in page]
+    assert [target.idx for target in read] == list(range(50))
+    assert [target.result is not None for target in read] == [True] * 30 + [False] * 20
+    assert {target.status for target in read[30:]} == {"pending"}
 
 
 async def test_many_jobs_lose_and_mix_nothing(autojump_clock: MockClock) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import trio
-from flow_stage import ALICE, Stage, Told, audit, dump, idle, select, series, stage, wide
+from flow_stage import ALICE, Stage, Told, audit, change, dump, idle, select, series, stage, wide
 
 from sift_batch import JobState, RetryLater, StoreError, open_runner, open_store
 from sift_batch.testing import FaultyStore, ScriptedFetch
@@ -357,3 +357,57 @@ async def test_a_refused_release_does_not_hide_how_the_block_ended(
                 raise error
         assert caught.value is error
         assert [event["step"] for event in heard("store.trouble")] == ["release"]
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+async def test_a_job_that_was_lost_is_let_go(
+    autojump_clock: object, heard: Callable[[str], list[Any]], cancelled: bool
+) -> None:
+    """A job whose rows are another owner's changes no more here; waits end, and the worker goes on."""
+    async with stage(fetch=ScriptedFetch(latency=10)) as on:
+        job_id = await on.submit(3)
+        await trio.sleep(5)
+        ended = []
+
+        async def closed(method: Callable[..., Any], *args: Any) -> None:
+            with pytest.raises(trio.ClosedResourceError):
+                await method(*args)
+            ended.append(trio.current_time())
+
+        async def watch() -> None:
+            async with on.runner.watch(job_id) as statuses:
+                async for _ in statuses:
+                    pass
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(closed, on.runner.wait, job_id)
+            nursery.start_soon(closed, watch)
+            await trio.sleep(1)
+            if cancelled:
+                assert await on.runner.cancel(job_id)
+            change(on.rows, "UPDATE batch_job SET owner = 'another' WHERE id = ?", job_id)
+            before = select(on.rows, "SELECT * FROM batch_job")
+            await on.runner.drain()
+        assert ended == [pytest.approx(10)] * 2
+        assert select(on.rows, "SELECT * FROM batch_job") == before
+        assert [event["job_id"] for event in heard("job.lost")] == [job_id]
+        assert on.runner.statistics().running == 0
+        assert (await on.done(1, "next")).status is JobState.DONE
+
+
+async def test_two_refused_steps_of_a_job_are_one_spell(
+    autojump_clock: object, heard: Callable[[str], list[Any]]
+) -> None:
+    """While the store refuses both a job's result and its end by timeout, one warning is enough."""
+    async with stage(wide(job_timeout=5), fetch=ScriptedFetch(latency=10), faulty=True) as on:
+        job_id = await on.submit(2)
+        faults(on).fail(operations={"stop", "record"})
+        await trio.sleep(100)
+        progress = on.runner.progress(job_id)
+        assert progress is not None
+        assert (progress.reason, progress.since) == ("store", int(on.clock()) - 95)
+        faults(on).recover()
+        job = await on.runner.wait(job_id)
+        assert job is not None
+        assert (job.status, job.error, job.targets_done) == (JobState.FAILED, "timeout", 1)
+        assert [event["job_id"] for event in heard("store.trouble")] == [job_id]

@@ -27,7 +27,8 @@ class Child:
     def __init__(self, role: str, path: Path, **arguments: Any) -> None:
         program = Path(__file__).with_name("real_child.py")
         command = [sys.executable, "-X", "dev", program, role, path, json.dumps(arguments)]
-        self._errors = tempfile.TemporaryFile()
+        # No pipe: a process that says much there must not wait for a reader.
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `__exit__`
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self._errors)
         # A process that hangs must fail its test and not the whole suite.
         self._alarm = threading.Timer(PATIENCE, self._process.kill)

@@ -15,7 +15,6 @@ import threading
 import time
 import zlib
 from contextlib import suppress
-from pathlib import Path
 from random import Random
 from types import FrameType
 from typing import Any
@@ -138,6 +137,7 @@ class Tracer:
         self.lines = 0
 
     def __call__(self, frame: FrameType, event: str, _: object) -> "Tracer | None":
+        """See one event of the interpreter's."""
         if "sift_batch" not in frame.f_code.co_filename:
             return None
         if event == "line":
@@ -216,7 +216,7 @@ def recover(path: str, die_at: int | None) -> None:
             self.set_progress_handler(step, 100)
 
     plain = sqlite3.connect
-    sqlite3.connect = lambda *args, **kwargs: plain(*args, factory=Counting, **kwargs)  # type: ignore
+    sqlite3.connect = lambda *args, **kwargs: plain(*args, factory=Counting, **kwargs)  # type: ignore[assignment]
 
     async def main() -> None:
         async with open_store(path) as store, open_runner(store, _never, now=lambda: 2_000_000_000.0):

@@ -1,14 +1,16 @@
 """What does a runner do when its file is locked for seconds, or its disk is full?"""
 
-import errno
 import resource
 import shutil
 import signal
+import sqlite3
 import subprocess
+import threading
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
 from pathlib import Path
+from random import Random
 
 import pytest
 import trio
@@ -78,6 +80,46 @@ async def test_a_lock_held_by_another_process_never_blocks_the_loop(tmp_path: Pa
     check_rows(path)
 
 
+async def test_an_opening_that_is_cancelled_while_the_file_is_locked_leaves_nothing(tmp_path: Path) -> None:
+    """Cancelled while another process has the file, an opening ends soon and leaves no thread, no lock."""
+    path = tmp_path / "jobs.sift"
+    async with open_store(path) as store, open_runner(store, ScriptedFetch()):
+        pass
+    with Child("lock", path, seconds=30) as other:
+        await trio.to_thread.run_sync(other.read_until, "locked")
+        for _ in range(5):
+            began = time.perf_counter()
+            with trio.move_on_after(0.05) as scope:
+                async with open_store(path) as store, open_runner(store, ScriptedFetch()):
+                    raise AssertionError("the file was to be locked")
+            assert scope.cancelled_caught
+            assert time.perf_counter() - began < STALL
+            assert not [thread for thread in threading.enumerate() if thread.name.startswith("sift_batch")]
+        other.kill()
+    async with open_store(path) as store, open_runner(store, ScriptedFetch()) as runner:
+        await runner.check()
+
+
+async def test_a_cancelled_submit_leaves_no_transaction_open(tmp_path: Path) -> None:
+    """Wherever a submit is cancelled, the file can be written from outside, and a stored job drains."""
+    path = tmp_path / "jobs.sift"
+    random, stored = Random(1), 0
+    config = Config(jobs_per_caller=100, jobs_total=100)
+    async with open_store(path) as store, open_runner(store, ScriptedFetch(), config) as runner:
+        for number in range(30):
+            with trio.move_on_after(random.random() / 200):
+                await runner.submit(CALLER, targets(3, f"cancelled {number}"))
+                stored += 1
+            await runner.drain()
+            with closing(sqlite3.connect(path, isolation_level=None, timeout=1)) as outside:
+                outside.execute("BEGIN IMMEDIATE")
+                outside.execute("ROLLBACK")
+        jobs = await runner.jobs()
+        assert len(jobs) >= stored
+        assert {job.status for job in jobs} <= {JobState.DONE}
+    check_rows(path)
+
+
 @contextmanager
 def small_disk(folder: Path) -> Iterator[Path]:
     """Give a disk of 4 MB, or skip the test where none can be mounted."""
@@ -97,11 +139,8 @@ def filled(folder: Path) -> Iterator[None]:
     """Leave no room on the disk for the length of the block."""
     ballast = folder / "ballast"
     with ballast.open("wb", buffering=0) as file:
-        try:
-            while True:
-                file.write(bytes(4_096))
-        except OSError as exc:
-            assert exc.errno == errno.ENOSPC
+        while shutil.disk_usage(folder).free:
+            file.write(bytes(4_096))
     try:
         yield
     finally:

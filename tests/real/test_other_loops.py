@@ -109,6 +109,7 @@ def test_one_thread_for_all_of_the_program_is_enough(tmp_path: Path) -> None:
 
 @pytest.fixture
 def clock() -> ThreadAutojumpClock:
+    """Jump over every wait, but not over the work of a thread."""
     return ThreadAutojumpClock()
 
 

@@ -180,8 +180,7 @@ class Drain:
         finally:
             shop.roster.flight_ended(live)
         if recorded is None:
-            # Another runner has the job: there is nothing here that may be changed any more.
-            live.log.event("job.lost")
+            self._lost()
             return False
         live.targets_left -= 1
         live.stored_here += 1
@@ -215,12 +214,19 @@ class Drain:
                 await live.stops_over.park()
             if live.stopped is not None and not live.settled:
                 job = await ledger.offer("settle", lambda: ledger.settle(self._job_id), live)
-                if job is not None:
+                if job is None:
+                    self._lost()
+                else:
                     self._shop.job_settled(job, live)
         finally:
             # Also when the grace ended first: whoever waits for the job must hear that it is over here.
             self._shop.roster.left(live)
             self._shop.feeds.changed(self._job_id)
+
+    def _lost(self) -> None:
+        """Let go of a job that the store says is not ours any more: nothing of it may be changed here."""
+        self._live.log.event("job.lost")
+        self._shop.roster.settled(self._live)
 
     def _renew_context(self) -> None:
         """Let the next call of the fetch run in a fresh copy of the context of `open_runner`.

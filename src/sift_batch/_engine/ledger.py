@@ -6,6 +6,7 @@ only `StoreError` is left. `offer` is for the steps of a running job, which must
 kept and offered again until they are stored. Next room: the store itself.
 """
 
+import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
@@ -32,6 +33,7 @@ from .roster import LiveJob
 from .signals import Signals
 
 T = TypeVar("T")
+_END_OF_TIME: Final = 2**61
 _FIRST_DELAY: Final = 1.0
 _LAST_DELAY: Final = 30.0
 
@@ -47,19 +49,27 @@ class Ledger:
         self._ttl = config.ttl
         self._caps = Caps(config.jobs_per_caller, config.jobs_total)
         self._now = now
+        self._last_now = 0
         self._signals = signals
 
     def now(self) -> int:
-        """Return the wall clock in whole unix seconds."""
-        return int(self._now())
+        """Return the wall clock in whole unix seconds; a clock that fails stands still."""
+        # The clock is the application's: what it raises, or a time that no column holds, must not end
+        # a drain half-way.
+        with contextlib.suppress(Exception):
+            now = int(self._now())
+            if abs(now) < _END_OF_TIME:
+                self._last_now = now
+        return self._last_now
 
     async def _asked(self, operation: str, answer: Awaitable[T]) -> T:
         began = trio.current_time() if self._signals.measured else 0.0
         try:
             return await answer
-        except StoreError:
+        except (StoreError, KeyboardInterrupt, SystemExit, GeneratorExit, trio.Cancelled):
             raise
-        except Exception as exc:
+        except BaseException as exc:
+            # A store may be built on a compiled extension, and some of those raise such a thing.
             raise StoreError(f"the store could not do this step ({type(exc).__name__})") from exc
         finally:
             if self._signals.measured:

@@ -167,7 +167,7 @@ class Roster:
             self.changed.unpark_all()
 
     def settled(self, job: LiveJob) -> None:
-        """Drop a job that settled: from here on only the store knows it."""
+        """Drop a job that settled, or was lost: from here on only the store knows it."""
         # The task that ended the job from outside may run after the one that settled it.
         self.ended(job)
         job.settled = True

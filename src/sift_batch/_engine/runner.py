@@ -408,10 +408,10 @@ class Runner:
 
     def _may_settle(self, job_id: str) -> bool:
         """Whether a job that has not settled yet may still do so here."""
-        if not self._closing.begun:
-            return True
-        live = self._roster.get(job_id)
-        return live is not None and (live.draining or live.stops > 0)
+        live = self._roster.find(job_id)
+        if live is None:
+            return False
+        return not self._closing.begun or live.draining or live.stops > 0
 
     # ---- opening and closing
 
