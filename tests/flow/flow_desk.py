@@ -1,6 +1,6 @@
 """What the flow tests of submit, drain, attempts, busy waits, hooks and log share."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -14,6 +14,7 @@ from sift_batch import (
     Hooks,
     Job,
     Result,
+    RetryLater,
     Runner,
     Target,
     TargetStatus,
@@ -26,6 +27,8 @@ ALICE = Caller("alice")
 BOB = Caller("bob")
 CAROL = Caller("carol", caller_class=CallerClass.RESTRICTED)
 START = 1_000_000
+
+Refusal = Callable[[], RetryLater]
 
 
 def targets(count: int, host: str = "a.test") -> list[Target]:
@@ -162,3 +165,51 @@ class Lines:
     def of(self, name: str) -> list[Mapping[str, Any]]:
         """Return the fields of each event of one name."""
         return [fields for _, event, fields in self.events if event == name]
+
+
+class Refusing:
+    """A fetch that refuses each target as often as there are refusals, and writes down when it was asked."""
+
+    def __init__(self, *refusals: Refusal, latency: float = 0.0, for_ever: bool = False) -> None:
+        self.refusals = refusals
+        self.latency = latency
+        self.for_ever = for_ever
+        self.tries: list[float] = []
+
+    async def __call__(self, caller: Caller, target: Target) -> Result:
+        """Refuse, or give the number of the try."""
+        self.tries.append(trio.current_time())
+        await trio.sleep(self.latency)
+        number = len(self.tries) - 1
+        if self.for_ever:
+            raise self.refusals[number % len(self.refusals)]()
+        if number < len(self.refusals):
+            raise self.refusals[number]()
+        return Result(str(number))
+
+
+async def tried(fetch: Refusing, **config: Any) -> TargetStatus:
+    """Drain one target with this fetch; return it. The times are in `fetch.tries`."""
+    async with running(fetch, **config) as runner:
+        submission = await runner.submit(ALICE, targets(1))
+        _, (target,) = await drained(runner, submission.id)
+    return target
+
+
+def after(seconds: float) -> Callable[[], Awaitable[None]]:
+    """Return a `ready` that returns after so many seconds."""
+
+    async def ready() -> None:
+        await trio.sleep(seconds)
+
+    return ready
+
+
+def breaking(error: BaseException, seconds: float = 0.0) -> Callable[[], Awaitable[None]]:
+    """Return a `ready` that raises after so many seconds."""
+
+    async def ready() -> None:
+        await trio.sleep(seconds)
+        raise error
+
+    return ready

@@ -75,7 +75,7 @@ class Drain:
         finally:
             live.scope = None
             with self._shop.closing.shield():  # its deadline comes with the closing
-                await self._leave()
+                await self._leave()  # noqa: ASYNC102 - the shield gets its deadline with the closing
 
     async def _drain_target(self, idx: int, target: Target) -> bool:
         """Bring one target to its end; False when no further target may start."""

@@ -365,7 +365,8 @@ class Runner:
         if inside is not None and self._roster.get(inside.job_id) is not None:
             raise RuntimeError("drain() in a fetch would wait for that very fetch")
         while len(self._roster):
-            for live in self._roster.jobs():
+            # Asked about every job only then: each job that ends comes by here once.
+            for live in self._roster.jobs() if self._closing.begun else ():
                 await self._feeds.check_coming(live.id)
             await self._roster.changed.park()
         await trio.lowlevel.checkpoint()

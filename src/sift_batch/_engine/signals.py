@@ -42,7 +42,7 @@ class Signals:
             getattr(self._hooks, hook)(*values)
         except (KeyboardInterrupt, SystemExit):
             raise
-        except BaseException as exc:
+        except BaseException as exc:  # noqa: ASYNC103 - hooks are no async code
             if hook not in self._faulty:
                 self._faulty.add(hook)
                 self.log.event("hook.failed", hook=hook, error=type(exc).__name__)

@@ -65,7 +65,7 @@ class Foreman:
             try:
                 with self._body_scope:
                     yield
-            except BaseException as exc:
+            except BaseException as exc:  # noqa: ASYNC103 - raised again once all work has ended
                 error = exc
             try:
                 error = await self._close(error)

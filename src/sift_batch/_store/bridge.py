@@ -267,7 +267,7 @@ class Writer:
         try:
             values = [ticket.step(connection) for ticket in claimed]
             connection.execute("COMMIT")
-        except BaseException as exc:
+        except BaseException as exc:  # noqa: ASYNC103 - in the thread: handed to who waits
             self._recover(claimed, exc)
         else:
             for ticket, value in zip(claimed, values, strict=True):

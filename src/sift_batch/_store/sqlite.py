@@ -262,7 +262,7 @@ class FileStore(SqliteStore):
             self._owner = None
             self._lock.release()
             if isinstance(exc, Exception) and not isinstance(exc, StoreError):
-                raise store_error(exc) from exc
+                raise store_error(exc) from exc  # noqa: ASYNC104 - an Exception, so no Cancelled
             raise
         self._writes = writer
         return found
