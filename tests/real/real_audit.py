@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any
 
 import trio
-from real_child import checksum
+from real_workload import checksum
 
 from sift_batch import Caller, JobState, Result, Target, TargetState, open_runner, open_store
 

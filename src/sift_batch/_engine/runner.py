@@ -69,6 +69,9 @@ class Runner:
     through `trio.from_thread`. Every async method is a checkpoint; one that is cancelled has done
     nothing. From the moment closing begins, `submit` and `rerun` raise `trio.ClosedResourceError`;
     once the block has ended, every method does.
+
+    The four calls that change something are protected from Ctrl-C between the store's answer and what
+    follows from it: it strikes before, and nothing has happened, or after.
     """
 
     def __init__(

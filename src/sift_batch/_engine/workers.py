@@ -45,6 +45,7 @@ class Foreman:
         self._body_scope = trio.CancelScope()
         self._ended = trio.Event()
         self._watcher: trio.lowlevel.Task | None = None
+        self._watched = trio.Event()
         # What a fetch raised that must end the program.
         self._fatal: BaseException | None = None
 
@@ -67,10 +68,7 @@ class Foreman:
                     yield
             except BaseException as exc:  # noqa: ASYNC103 - raised again once all work has ended
                 error = exc
-            try:
-                error = await self._close(error)
-            finally:
-                self._release_watcher()
+            error = await self._close(error)
         try:
             if error is not None:
                 raise error
@@ -80,12 +78,15 @@ class Foreman:
     async def _close(self, error: BaseException | None) -> BaseException | None:
         """Wait until all work has ended; return what is to be raised."""
         interrupt: BaseException | None = None
-        while not self._ended.is_set():
+        # Until both tasks are over: a Ctrl-C that met the nursery's own wait would come out in a group.
+        while not (self._ended.is_set() and self._watched.is_set()):
             # A Ctrl-C in the grace ends it; everything else waits for its end.
             try:
                 with trio.CancelScope(shield=True):
                     self.begin_closing()
                     await self._await_end()
+                    self._release_watcher()
+                    await self._watched.wait()
             except KeyboardInterrupt as exc:
                 self._shop.closing.end_grace()
                 interrupt = exc
@@ -125,9 +126,12 @@ class Foreman:
             self._release_watcher()
             return Abort.FAILED
 
-        await trio.lowlevel.wait_task_rescheduled(noticed)
-        if not self._ended.is_set():
-            self.begin_closing()
+        try:
+            await trio.lowlevel.wait_task_rescheduled(noticed)
+            if not self._ended.is_set():
+                self.begin_closing()
+        finally:
+            self._watched.set()
 
     def _release_watcher(self) -> None:
         watcher, self._watcher = self._watcher, None
