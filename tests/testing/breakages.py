@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from sift_batch._store import bridge, queries, removal, rows, sqlite, steps
+from sift_batch._store import arrival, bridge, queries, removal, rows, sqlite, steps
 
 
 class Breakage(NamedTuple):
@@ -56,17 +56,17 @@ def _replace(real: dict[str, object], broken: object, module: str, monkeypatch: 
 
 BREAKAGES = (
     # submit
-    Breakage(steps, "if equal is not None:", "if False:", "Twenty equal submits"),
-    Breakage(steps, "if own >= caps.per_caller:", "if own > caps.per_caller:", "Twenty submits at once"),
-    Breakage(steps, "if live >= caps.total", "if live > caps.total", "caller's cap comes before"),
+    Breakage(arrival, "if equal is not None:", "if False:", "Twenty equal submits"),
+    Breakage(arrival, "if own >= caps.per_caller:", "if own > caps.per_caller:", "Twenty submits at once"),
+    Breakage(arrival, "if live >= caps.total", "if live > caps.total", "caller's cap comes before"),
     Breakage(
-        steps,
+        arrival,
         'WHERE id = ? AND lease < ?", (now, equal, now)',
         'WHERE id = ?", (now, equal)',
         "bumped to now",
     ),
-    Breakage(steps, "ORDER BY rowid DESC LIMIT 1", "ORDER BY rowid LIMIT 1", "caller's newest live job"),
-    Breakage(steps, "nbytes=sum(row[3] for row in rows)", "nbytes=0", "A submit stores the job"),
+    Breakage(arrival, "ORDER BY rowid DESC LIMIT 1", "ORDER BY rowid LIMIT 1", "caller's newest live job"),
+    Breakage(arrival, "nbytes=sum(row[3] for row in rows)", "nbytes=0", "A submit stores the job"),
     Breakage(queries, "if JobState(status) not in REUSABLE:", "if False:", "failed or a cancelled job never"),
     Breakage(
         queries,
@@ -168,19 +168,22 @@ BREAKAGES = (
     Breakage(removal, "if now - job.lease > ttl else None", "if True else None", "Sweep asks again"),
     Breakage(removal, "if job.lease > now + ttl:", "if False:", "A lease ahead of now"),
     # reruns
-    Breakage(steps, "if not source.settled:", "if False:", "A rerun of an unknown job"),
-    Breakage(steps, "if carried == source.targets_total:", "if False:", "nothing left to fetch"),
+    Breakage(arrival, "if not source.settled:", "if False:", "A rerun of an unknown job"),
+    Breakage(arrival, "if carried == source.targets_total:", "if False:", "nothing left to fetch"),
     Breakage(
-        steps, "connection, new_id, caller, key=key", 'connection, new_id, caller, key="" * len(key)', "newer"
+        arrival,
+        "connection, new_id, caller, key=key",
+        'connection, new_id, caller, key="" * len(key)',
+        "newer",
     ),
     Breakage(
-        steps,
+        arrival,
         'chars, nbytes, result "\n        "FROM',
         'chars, nbytes, NULL "\n        "FROM',
         "carries the done",
     ),
     Breakage(
-        steps,
+        arrival,
         "refusal = _over_caps(connection, caller.name, caps)",
         "refusal = None",
         "caps of a submit apply to a rerun",

@@ -48,6 +48,13 @@ def select_job(
     return None if row is None else job_from(row)
 
 
+def stored_job(connection: sqlite3.Connection, job_id: str) -> Job:
+    """Return a job that this step has just written."""
+    return job_from(
+        connection.execute(f"SELECT {JOB_COLUMNS} FROM batch_job WHERE id = ?", (job_id,)).fetchone()
+    )
+
+
 def select_status(
     connection: sqlite3.Connection,
     job_id: str,

@@ -34,7 +34,7 @@ from .._model.store import (
     Work,
 )
 from .._model.values import Caller, Job, JobStatus
-from . import files, queries, removal, schema, steps
+from . import arrival, files, queries, removal, schema, steps
 from .bridge import Bridge, Inline, Threads, Writer, in_thread, store_error
 
 IN_MEMORY = ":memory:"
@@ -129,9 +129,11 @@ class SqliteStore(SqliteReads):
         self, owner: str, new: NewJob, *, now: int, ttl: float, caps: Caps, max_age: float | None
     ) -> SubmitOutcome:
         # The key is computed here and not in the step: the file is not locked meanwhile.
-        key = steps.key_of(new.caller, new.targets)
+        key = arrival.key_of(new.caller, new.targets)
         return await self._steps_of(owner).run(
-            partial(steps.submit, owner=owner, new=new, key=key, now=now, ttl=ttl, caps=caps, max_age=max_age)
+            partial(
+                arrival.submit, owner=owner, new=new, key=key, now=now, ttl=ttl, caps=caps, max_age=max_age
+            )
         )
 
     async def rerun(
@@ -139,7 +141,7 @@ class SqliteStore(SqliteReads):
     ) -> RerunOutcome:
         return await self._steps_of(owner).run(
             partial(
-                steps.rerun,
+                arrival.rerun,
                 owner=owner,
                 new_id=new_id,
                 source_id=_query_id(source_id),

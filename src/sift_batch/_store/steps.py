@@ -7,11 +7,9 @@ What the engine does with the answers is not decided here. Reads are in `queries
 """
 
 import sqlite3
-from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from .._model.errors import StoreError
-from .._model.idem import idem_key
 from .._model.lifecycle import (
     JobEvent,
     JobState,
@@ -23,25 +21,15 @@ from .._model.lifecycle import (
     move_target,
 )
 from .._model.store import (
-    CallerBusy,
-    Caps,
-    Created,
-    JobsBusy,
-    NewJob,
     Outcome,
     Recorded,
-    RerunOutcome,
     Restarted,
-    Reused,
-    SubmitOutcome,
-    UnknownJob,
-    UnsettledJob,
     Work,
 )
-from .._model.values import Caller, CallerClass, Job, Target
+from .._model.values import Job, Target
 from . import removal
-from .queries import find_reusable, select_job, stored_bytes
-from .rows import JOB_COLUMNS, job_from, options_from, target_row, utf8_length
+from .queries import select_job, stored_bytes, stored_job
+from .rows import options_from, utf8_length
 from .schema import LIVE
 
 _PUT_BACK: Final = move_target(TargetState.RUNNING, TargetEvent.PUT_BACK).value
@@ -72,94 +60,6 @@ def restart(connection: sqlite3.Connection, *, owner: str, now: int) -> Restarte
     return Restarted(failed, stored_bytes(connection))
 
 
-def submit(
-    connection: sqlite3.Connection,
-    *,
-    owner: str,
-    new: NewJob,
-    key: str,
-    now: int,
-    ttl: float,
-    caps: Caps,
-    max_age: float | None,
-) -> SubmitOutcome:
-    """Look for an equal job, check the caps, insert: see `Store.submit`."""
-    equal = find_reusable(connection, caller=new.caller.name, key=key, now=now, ttl=ttl, max_age=max_age)
-    if equal is not None:
-        connection.execute("UPDATE batch_job SET lease = ? WHERE id = ? AND lease < ?", (now, equal, now))
-        return Reused(equal)
-    refusal = _over_caps(connection, new.caller.name, caps)
-    if refusal is not None:
-        return refusal
-    rows = [target_row(idx, target) for idx, target in enumerate(new.targets)]
-    _insert_job(
-        connection,
-        new.id,
-        new.caller,
-        key=key,
-        owner=owner,
-        total=len(rows),
-        nbytes=sum(row[3] for row in rows),
-        now=now,
-    )
-    connection.executemany(
-        "INSERT INTO batch_target(job_id, idx, url, options, nbytes) VALUES (?, ?, ?, ?, ?)",
-        [(new.id, *row) for row in rows],
-    )
-    return Created(_job(connection, new.id))
-
-
-def rerun(
-    connection: sqlite3.Connection,
-    *,
-    owner: str,
-    new_id: str,
-    source_id: str,
-    caller: Caller,
-    now: int,
-    ttl: float,
-    caps: Caps,
-) -> RerunOutcome:
-    """Insert a job of a settled one's targets, the finished ones carried over: see `Store.rerun`."""
-    source = select_job(connection, source_id, caller=caller.name, now=now, ttl=ttl)
-    if source is None:
-        return UnknownJob()
-    if not source.settled:
-        return UnsettledJob()
-    refusal = _over_caps(connection, caller.name, caps)
-    if refusal is not None:
-        return refusal
-    key = connection.execute("SELECT idem_key FROM batch_job WHERE id = ?", (source_id,)).fetchone()[0]
-    _insert_job(
-        connection, new_id, caller, key=key, owner=owner, total=source.targets_total, nbytes=0, now=now
-    )
-    connection.execute(
-        "INSERT INTO batch_target(job_id, idx, url, options, nbytes) "
-        "SELECT ?, idx, url, options, length(CAST(url AS BLOB)) + length(CAST(options AS BLOB)) "
-        "FROM batch_target WHERE job_id = ? AND status <> 'done'",
-        (new_id, source_id),
-    )
-    carried = connection.execute(
-        "INSERT INTO batch_target"
-        "(job_id, idx, url, options, status, code, http_status, retryable, chars, nbytes, result) "
-        "SELECT ?, idx, url, options, status, code, http_status, retryable, chars, nbytes, result "
-        "FROM batch_target WHERE job_id = ? AND status = 'done'",
-        (new_id, source_id),
-    ).rowcount
-    connection.execute(
-        "UPDATE batch_job SET targets_done = ?, rerun_of = ?, "
-        "nbytes = (SELECT total(nbytes) FROM batch_target WHERE job_id = ?) WHERE id = ?",
-        (carried, source_id, new_id, new_id),
-    )
-    if carried == source.targets_total:
-        state = move_job(JobState.QUEUED, last_target_event(carried, 0))
-        connection.execute(
-            "UPDATE batch_job SET status = ?, settled = 1, started_at = ?, finished_at = ? WHERE id = ?",
-            (state.value, now, now, new_id),
-        )
-    return Created(_job(connection, new_id))
-
-
 def begin(connection: sqlite3.Connection, *, owner: str, now: int) -> Work | None:
     """Start the queued job that was submitted first: see `Store.begin`."""
     row = connection.execute(
@@ -183,7 +83,7 @@ def begin(connection: sqlite3.Connection, *, owner: str, now: int) -> Work | Non
         "UPDATE batch_job SET status = ?, started_at = ?, version = version + 1 WHERE id = ?",
         (move_job(JobState.QUEUED, JobEvent.START).value, now, job_id),
     )
-    return Work(_job(connection, job_id), work)
+    return Work(stored_job(connection, job_id), work)
 
 
 def record(
@@ -223,7 +123,7 @@ def _start_next(connection: sqlite3.Connection, job_id: str, idx: int) -> None:
 
 def _record_last(connection: sqlite3.Connection, job_id: str, failed: bool, size: int, now: int) -> Recorded:
     """Settle a job: its last target was stored, or it was ended from outside before."""
-    job = _job(connection, job_id)
+    job = stored_job(connection, job_id)
     state, ended = job.status, False
     if job.status.live:
         event = last_target_event(job.targets_total, job.targets_failed + failed)
@@ -234,7 +134,7 @@ def _record_last(connection: sqlite3.Connection, job_id: str, failed: bool, size
         "finished_at = coalesce(finished_at, ?) WHERE id = ?",
         (failed, now, size, state.value, now, job_id),
     )
-    return Recorded(size, _job(connection, job_id), ended=ended)
+    return Recorded(size, stored_job(connection, job_id), ended=ended)
 
 
 def _store_target(
@@ -287,7 +187,7 @@ def stop(
     )
     if not in_flight:
         _put_back(connection, job_id)
-    return _job(connection, job_id)
+    return stored_job(connection, job_id)
 
 
 def settle(connection: sqlite3.Connection, *, owner: str, job_id: str, now: int) -> Job | None:
@@ -300,7 +200,7 @@ def settle(connection: sqlite3.Connection, *, owner: str, job_id: str, now: int)
         "UPDATE batch_job SET settled = 1, lease = max(lease, ?), version = version + 1 WHERE id = ?",
         (now, job_id),
     )
-    return _job(connection, job_id)
+    return stored_job(connection, job_id)
 
 
 def touch(connection: sqlite3.Connection, *, job_id: str, caller: str | None, now: int, ttl: float) -> bool:
@@ -321,63 +221,7 @@ def check(connection: sqlite3.Connection, *, now: int) -> None:
         raise StoreError("the store does not give back what was written; restore it from a backup")
 
 
-def key_of(caller: Caller, targets: Sequence[Target]) -> str:
-    """Return the key under which an equal submit finds the job."""
-    return idem_key(caller.name, targets)
-
-
-def _over_caps(connection: sqlite3.Connection, caller: str, caps: Caps) -> CallerBusy | JobsBusy | None:
-    own = connection.execute(
-        f"SELECT count(*) FROM batch_job WHERE {LIVE} AND caller = ?", (caller,)
-    ).fetchone()[0]
-    if own >= caps.per_caller:
-        newest = connection.execute(
-            f"SELECT id FROM batch_job WHERE {LIVE} AND caller = ? ORDER BY rowid DESC LIMIT 1", (caller,)
-        ).fetchone()[0]
-        return CallerBusy(newest)
-    live = connection.execute(f"SELECT count(*) FROM batch_job WHERE {LIVE}").fetchone()[0]
-    return JobsBusy() if live >= caps.total else None
-
-
-def _insert_job(
-    connection: sqlite3.Connection,
-    job_id: str,
-    caller: Caller,
-    *,
-    key: str,
-    owner: str,
-    total: int,
-    nbytes: int,
-    now: int,
-) -> None:
-    if caller.caller_class is CallerClass.RESTRICTED:
-        removal.overwrite_what_goes(connection)
-    values: tuple[Any, ...] = (
-        job_id,
-        caller.name,
-        CallerClass(caller.caller_class).value,
-        key,
-        JobState.QUEUED.value,
-        owner,
-        total,
-        now,
-        now,
-        nbytes,
-    )
-    connection.execute(
-        "INSERT INTO batch_job(id, caller, caller_class, idem_key, status, owner, targets_total, created_at, "
-        "lease, nbytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        values,
-    )
-
-
 def _put_back(connection: sqlite3.Connection, job_id: str) -> None:
     connection.execute(
         "UPDATE batch_target SET status = ? WHERE job_id = ? AND status = 'running'", (_PUT_BACK, job_id)
-    )
-
-
-def _job(connection: sqlite3.Connection, job_id: str) -> Job:
-    return job_from(
-        connection.execute(f"SELECT {JOB_COLUMNS} FROM batch_job WHERE id = ?", (job_id,)).fetchone()
     )
