@@ -17,7 +17,6 @@ by more than `ttl` counts as `now`. Lapsed jobs are invisible to every read and 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from .lifecycle import JobEvent, JobState, TargetState
@@ -31,8 +30,7 @@ class Caps(NamedTuple):
     total: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewJob:
+class NewJob(NamedTuple):
     """A job to be stored: `queued`, with `created_at` and `lease` now."""
 
     id: str
@@ -40,40 +38,40 @@ class NewJob:
     targets: Sequence[Target]
 
 
-@dataclass(frozen=True, slots=True)
-class Created:
+class Created(NamedTuple):
     """A job was stored. It is terminal already when a rerun had nothing left to fetch."""
 
     job: Job
 
 
-@dataclass(frozen=True, slots=True)
-class Reused:
+class Reused(NamedTuple):
     """An equal job was there; its lease was bumped."""
 
     job_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class CallerBusy:
+class CallerBusy(NamedTuple):
     """Refused: the caller has as many live jobs as it may have; `job_id` is the newest of them."""
 
     job_id: str
 
 
-@dataclass(frozen=True, slots=True)
 class JobsBusy:
     """Refused: there are as many live jobs as there may be in all."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
+
 class UnknownJob:
     """Refused: the job to run again is unknown, lapsed, or another caller's."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
+
 class UnsettledJob:
     """Refused: the job to run again has not settled yet."""
+
+    __slots__ = ()
 
 
 SubmitOutcome = Created | Reused | CallerBusy | JobsBusy

@@ -127,8 +127,9 @@ def find_reusable(
     connection: sqlite3.Connection, *, caller: str, key: str, now: int, ttl: float, max_age: float | None
 ) -> str | None:
     """Return the id of the newest job that answers an equal submit, if there is one."""
+    # The plus keeps SQLite from walking all jobs of the caller when there is a key to look up.
     rows = connection.execute(
-        f"SELECT id, status, finished_at FROM batch_job WHERE idem_key = :key AND caller = :caller "
+        f"SELECT id, status, finished_at FROM batch_job WHERE idem_key = :key AND +caller = :caller "
         f"AND {_VISIBLE} ORDER BY rowid DESC",
         {"key": key, "caller": caller, "oldest": _oldest(now, ttl)},
     )
