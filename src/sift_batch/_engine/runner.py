@@ -9,35 +9,15 @@ import contextvars
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from itertools import islice
-from typing import Never
 
 import trio
 from trio.lowlevel import enable_ki_protection
 
 from .._model.config import Config, check_number
-from .._model.errors import (
-    CallerBusyError,
-    JobsBusyError,
-    NoTargetsError,
-    StoreError,
-    SubmitError,
-    TooManyTargetsError,
-)
 from .._model.events import EventLog
 from .._model.hooks import Hooks
 from .._model.lifecycle import JobEvent, JobState
-from .._model.store import (
-    CallerBusy,
-    Created,
-    JobsBusy,
-    RerunOutcome,
-    Reused,
-    Store,
-    SubmitOutcome,
-    UnknownJob,
-    UnsettledJob,
-)
+from .._model.store import Store
 from .._model.values import (
     Caller,
     FetchFunc,
@@ -55,8 +35,9 @@ from .closing import Closing
 from .drain import Shop
 from .ending import Ending
 from .feeds import Feeds, Results, Watch
+from .intake import Intake
 from .ledger import Ledger
-from .roster import LiveJob, Roster
+from .roster import Roster
 from .signals import Signals
 from .upkeep import Upkeep
 from .workers import Foreman
@@ -109,6 +90,9 @@ class Runner:
             job_settled=self._ending.settled,
         )
         self._foreman = Foreman(shop, self._upkeep, self._ending, self._workers)
+        self._intake = Intake(
+            config, self._ledger, self._roster, signals, self._upkeep, self._foreman.job_stored
+        )
 
     def __repr__(self) -> str:
         return f"<Runner: {self._roster.live} live, {self._roster.in_flight} in flight>"
@@ -130,18 +114,7 @@ class Runner:
         `CallerBusyError`, `JobsBusyError`, `StoreError`, or `TypeError` for what is no `Target`.
         """
         await self._closing.check_accepting()
-        if not isinstance(caller, Caller):
-            raise TypeError(f"submit needs a Caller, not {type(caller).__name__}")
-        if max_age is not None:
-            check_number("max_age", max_age, whole=False, zero=True, infinite=True)
-        series = self._checked(targets)
-        live = self._expect(caller)
-        try:
-            outcome = await self._ledger.submit(live.id, caller, series, max_age)
-        except BaseException as exc:
-            self._not_stored(live, exc)
-            raise
-        return self._submitted(outcome, live)
+        return await self._intake.submit(caller, targets, max_age)
 
     @enable_ki_protection
     async def rerun(self, caller: Caller, job_id: str) -> Submission:
@@ -155,86 +128,7 @@ class Runner:
         has not settled, `CallerBusyError`, `JobsBusyError` and `StoreError`.
         """
         await self._closing.check_accepting()
-        if not isinstance(caller, Caller):
-            raise TypeError(f"rerun needs a Caller, not {type(caller).__name__}")
-        live = self._expect(caller)
-        try:
-            outcome = await self._ledger.rerun(live.id, job_id, caller)
-        except BaseException as exc:
-            self._not_stored(live, exc)
-            raise
-        return self._submitted(outcome, live)
-
-    def _checked(self, targets: Iterable[Target]) -> list[Target]:
-        """Return the series as a list, or refuse it; no more than one too many is read."""
-        if isinstance(targets, str | bytes | Target):
-            # Looked at before the series is counted: a long text has more characters than the limit.
-            raise TypeError(
-                f"targets must be a series of Target, not {type(targets).__name__}: "
-                "targets[0] would be a part of it"
-            )
-        limit = self._config.targets_per_job
-        series = list(islice(targets, limit + 1))
-        if not series:
-            self._refuse("no_targets", NoTargetsError())
-        if len(series) > limit:
-            self._refuse("too_many_targets", TooManyTargetsError(limit))
-        for index, target in enumerate(series):
-            if not isinstance(target, Target):
-                raise TypeError(f"targets[{index}] is {type(target).__name__} in place of a Target")
-        return series
-
-    def _refuse(self, reason: str, error: SubmitError) -> Never:
-        self._signals.call("refused", reason)
-        raise error
-
-    def _expect(self, caller: Caller) -> LiveJob:
-        job_id = secrets.token_hex(16)
-        log = self._signals.log.bind(job_id=job_id, caller_class=caller.caller_class.value)
-        live = LiveJob(job_id, caller, log, trio.current_time())
-        self._roster.expect(live)
-        return live
-
-    def _not_stored(self, live: LiveJob, exc: BaseException) -> None:
-        self._roster.forget(live)
-        if isinstance(exc, StoreError):
-            self._signals.call("refused", "store")
-
-    def _submitted(self, outcome: SubmitOutcome | RerunOutcome, live: LiveJob) -> Submission:
-        """Tell what the store made of a submit, and return or raise what the caller gets."""
-        if isinstance(outcome, Created):
-            self._created(outcome.job, live)
-            self._upkeep.after_submit()
-            return Submission(outcome.job.id, reused=False)
-        self._roster.forget(live)
-        if isinstance(outcome, Reused):
-            self._signals.call("job", "reused")
-            live.log.bind(job_id=outcome.job_id).event("job.reused")
-            self._upkeep.after_submit()
-            return Submission(outcome.job_id, reused=True)
-        if isinstance(outcome, CallerBusy):
-            self._refuse("caller_busy", CallerBusyError(outcome.job_id))
-        if isinstance(outcome, JobsBusy):
-            self._refuse("jobs_busy", JobsBusyError())
-        if isinstance(outcome, UnknownJob):
-            raise LookupError("the job to run again is not there (any more)")
-        assert isinstance(outcome, UnsettledJob)
-        raise SubmitError("the job to run again has not settled yet; wait for it or cancel it")
-
-    def _created(self, job: Job, live: LiveJob) -> None:
-        self._signals.call("job", "created")
-        live.log.event("job.created", targets=job.targets_total)
-        self._upkeep.add_bytes(job.nbytes)
-        if job.settled:
-            # A rerun with nothing left to fetch: it was never live.
-            self._roster.forget(live)
-            self._signals.ended(job, 0.0)
-            self._upkeep.after_settle(job.lease)
-            return
-        stored = self._roster.stored(job.id)
-        if stored is not None and stored.queued:
-            stored.wait_for("queue", job.created_at)
-        self._foreman.job_stored()
+        return await self._intake.rerun(caller, job_id)
 
     # ---- one job
 

@@ -56,19 +56,34 @@ class CallerBusy(NamedTuple):
     job_id: str
 
 
-class JobsBusy:
+class _Refusal:
+    """A refusal that has nothing to add: two of one kind are equal."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class JobsBusy(_Refusal):
     """Refused: there are as many live jobs as there may be in all."""
 
     __slots__ = ()
 
 
-class UnknownJob:
+class UnknownJob(_Refusal):
     """Refused: the job to run again is unknown, lapsed, or another caller's."""
 
     __slots__ = ()
 
 
-class UnsettledJob:
+class UnsettledJob(_Refusal):
     """Refused: the job to run again has not settled yet."""
 
     __slots__ = ()
