@@ -18,7 +18,7 @@ import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final, Protocol, TypeVar
 
 import anyio
@@ -37,6 +37,7 @@ LOCK_PATIENCE: Final = 30.0
 
 _LOCK_TRY: Final = 0.1
 _LINGER_TICKS: Final = 3
+_SHARE_SECONDS: Final = 0.005
 _THREAD_NAME: Final = "sift_batch store"
 
 
@@ -215,13 +216,14 @@ class Writer:
         self._patience -= 1
         self._plan()
 
-    def _deliver(self, group: list[_Ticket]) -> None:
-        self._busy = False
-        self._expected = len(group) + len(self._waiting)
-        self._patience = _LINGER_TICKS if self._expected > 1 else 0
-        for ticket in group:
+    def _deliver(self, done: list[_Ticket], left: int) -> None:
+        for ticket in done:
             trio.lowlevel.reschedule(ticket.task)
-        self._plan()
+        if not left:
+            self._busy = False
+            self._expected = len(done) + len(self._waiting)
+            self._patience = _LINGER_TICKS if self._expected > 1 else 0
+            self._plan()
 
     def _thread_ended(self, _: object) -> None:
         with contextlib.suppress(trio.RunFinishedError):
@@ -232,47 +234,65 @@ class Writer:
     def _work(self) -> None:
         try:
             while (group := self._queue.get()) is not None:
-                self._token.run_sync_soon(self._deliver, self._do(group))
+                for done, left in self._do(group):
+                    self._token.run_sync_soon(self._deliver, done, left)
         except trio.RunFinishedError:
             pass  # the run is over: nobody waits any more
         finally:
             _checkpoint(self._connection)
             self._connection.close()
 
-    def _do(self, group: list[_Ticket]) -> list[_Ticket]:
+    def _do(self, group: list[_Ticket]) -> Iterator[tuple[list[_Ticket], int]]:
+        """Do the steps of a group; yield those that are done, and how many are left, commit by commit."""
         bare = [ticket for ticket in group if ticket.bare]
-        if not bare:
-            return self._commit(group)
-        claimed = self._claim(bare)
-        for ticket in claimed:
-            ticket.outcome = outcome.capture(ticket.step, self._connection)
-        return claimed + self._commit([ticket for ticket in group if not ticket.bare])
-
-    def _commit(self, group: list[_Ticket]) -> list[_Ticket]:
-        if not group:
-            return group
-        connection = self._connection
-        try:
-            begun = self._begin(group)
-        except Exception as exc:
-            claimed = self._claim(group)
+        if bare:
+            group = [ticket for ticket in group if not ticket.bare]
+            claimed = self._claim(bare)
             for ticket in claimed:
-                ticket.outcome = outcome.Error(store_error(exc))
-            return claimed
-        # Only now: a step that waits for another process's lock can still be withdrawn.
-        claimed = self._claim(group)
-        if not begun or not claimed:
-            _rollback(connection)
-            return claimed
+                ticket.outcome = outcome.capture(ticket.step, self._connection)
+            yield claimed, len(group)
+        while group:
+            try:
+                begun = self._begin(group)
+            except Exception as exc:
+                claimed = self._claim(group)
+                for ticket in claimed:
+                    ticket.outcome = outcome.Error(store_error(exc))
+                yield claimed, 0
+                return
+            # Only now: a step that waits for another process's lock can still be withdrawn.
+            claimed = self._claim(group)
+            if not begun or not claimed:
+                _rollback(self._connection)
+                yield claimed, 0
+                return
+            done = self._commit(claimed)
+            group = claimed[len(done) :]
+            yield done, len(group)
+
+    def _commit(self, claimed: list[_Ticket]) -> list[_Ticket]:
+        """Commit as many steps as fit into a few milliseconds, and return them.
+
+        Whoever waits for the first of three hundred must not wait for the last.
+        """
+        until = time.monotonic() + _SHARE_SECONDS
+        values: list[Any] = []
+        step_failed = True
         try:
-            values = [ticket.step(connection) for ticket in claimed]
-            connection.execute("COMMIT")
+            for ticket in claimed:
+                values.append(ticket.step(self._connection))
+                if time.monotonic() > until:
+                    break
+            step_failed = False
+            self._connection.execute("COMMIT")
         except BaseException as exc:  # noqa: ASYNC103 - in the thread: handed to who waits
-            self._recover(claimed, exc)
+            done = claimed[: len(values) + step_failed]
+            self._recover(done, exc)
         else:
-            for ticket, value in zip(claimed, values, strict=True):
+            done = claimed[: len(values)]
+            for ticket, value in zip(done, values, strict=True):
                 ticket.outcome = outcome.Value(value)
-        return claimed
+        return done
 
     def _recover(self, claimed: list[_Ticket], exc: BaseException) -> None:
         """After a fault in a shared commit: each step again, alone, so that only the faulty fails."""
