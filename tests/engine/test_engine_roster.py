@@ -1,7 +1,5 @@
 """The memory of `roster.py`: it counts the live jobs, and keeps nothing of a settled one."""
 
-import math
-
 import trio
 
 from sift_batch import Caller, CallerClass
@@ -79,16 +77,17 @@ def test_ids_of_any_type_find_nothing() -> None:
 
 
 def test_flights_are_counted() -> None:
-    """Targets in flight go up and down by one, and a landed one has no deadline any more."""
+    """Fetches go up and down by one; a result that still has to be stored is in flight, and no fetch."""
     roster, _, flights = _roster()
     first, second = _job("a"), _job("b")
     for job in (first, second):
-        roster.flight_began(job)
-    first.attempt_deadline, first.warned = 5.0, True
+        job.warned = True
+        roster.fetch_began(job, 5.0)
+        assert (job.fetching, job.attempt_deadline, job.warned) == (True, 5.0, False)
     for job in (first, second):
-        roster.flight_ended(job)
+        roster.fetch_ended(job)
     assert flights == [1, 2, 1, 0]
-    assert (first.in_flight, first.attempt_deadline, first.warned) == (False, math.inf, False)
+    assert (first.in_flight, first.fetching) == (True, False)
 
 
 async def test_who_waits_for_a_stop_is_woken_by_the_last_one() -> None:

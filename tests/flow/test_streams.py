@@ -233,7 +233,7 @@ async def test_a_job_that_goes_while_it_is_read_raises(autojump_clock: object, k
             with pytest.raises(LookupError):
                 for _ in range(30):
                     await anext(steps)
-            with pytest.raises(StopAsyncIteration):
+            with pytest.raises(LookupError):
                 await anext(steps)
 
 
@@ -323,15 +323,32 @@ async def test_an_abandoned_stream_holds_up_nobody(autojump_clock: object) -> No
 
 
 async def test_a_closed_stream_is_over(autojump_clock: object) -> None:
-    """A stream gives nothing more once its block was left, and nothing before it is entered."""
+    """A stream that is read before its block or after it raises: it is never taken for a whole one."""
     async with stage(fetch=ScriptedFetch(latency=1)) as on:
         job_id = await on.submit(3)
         for kind in KINDS:
             stream = getattr(on.runner, kind)(job_id)
+            with pytest.raises(RuntimeError, match="async with"):
+                await anext(stream)
             async with stream as steps:
                 await anext(steps)
-            with pytest.raises(StopAsyncIteration):
+            with pytest.raises(trio.ClosedResourceError):
                 await anext(steps)
+            with pytest.raises(RuntimeError, match="once"):
+                await stream.__aenter__()
+
+
+async def test_a_stream_that_gave_everything_ends_whole(autojump_clock: object) -> None:
+    """Once the last target was given, the stream ends, even if the job is deleted in that moment."""
+    async with stage(fetch=ScriptedFetch(latency=1)) as on:
+        job_id = await on.submit(3)
+        async with on.runner.results(job_id) as results:
+            for _ in range(3):
+                await anext(results)
+            await on.runner.wait(job_id)
+            assert await on.runner.delete(job_id)
+            with pytest.raises(StopAsyncIteration):
+                await anext(results)
 
 
 async def test_many_readers_of_one_job_all_get_everything(autojump_clock: object) -> None:

@@ -103,6 +103,48 @@ async def test_a_slot_is_entered_once(autojump_clock: trio.testing.MockClock) ->
     assert_nothing_kept(gate)
 
 
+@pytest.mark.parametrize("patience", [0.0, 5.0])
+async def test_two_tasks_that_enter_one_slot_hold_one(
+    patience: float, autojump_clock: trio.testing.MockClock
+) -> None:
+    """Of two tasks that enter the same slot at once one gets an error, and no token is lost by it."""
+    gate = Gate()
+    slot = gate.slot(url("a"), patience=patience)
+    errors: list[RuntimeError] = []
+
+    async def use() -> None:
+        try:
+            async with slot:
+                assert gate.statistics().in_use == 1
+                await trio.sleep(1)
+        except RuntimeError as error:
+            errors.append(error)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(use)
+        nursery.start_soon(use)
+    assert len(errors) == 1
+    assert_nothing_kept(gate)
+
+
+async def test_a_slot_that_was_refused_or_cancelled_can_be_tried_again(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """An entry that failed does not use a slot up: the same one is entered later, once."""
+    gate = Gate(total=1)
+    slot = gate.slot(url("a"), patience=1.0)
+    async with gate.slot(url("a")):
+        await refusal(slot.__aenter__)
+        with trio.move_on_after(0.5) as early:
+            await slot.__aenter__()
+        assert early.cancelled_caught
+    async with slot:
+        assert gate.statistics().in_use == 1
+    with pytest.raises(RuntimeError, match="once"):
+        await slot.__aenter__()
+    assert_nothing_kept(gate)
+
+
 async def test_a_slot_may_be_left_in_another_task(autojump_clock: trio.testing.MockClock) -> None:
     """The slot belongs to the block, not to the task that entered it."""
     gate = Gate(total=1, per_host=1)
@@ -393,7 +435,8 @@ async def test_a_hold_needs_a_number(seconds: object) -> None:
         ({"per_host": 1.5}, ValueError, "per_host"),
         ({"per_host": False}, TypeError, "per_host"),
         ({"per_host": 9}, ValueError, "per_host"),
-        ({"total": 1}, ValueError, "per_host"),
+        ({"total": 1, "per_host": 3}, ValueError, "per_host"),
+        ({"total": 2, "per_host": 3}, ValueError, "per_host"),
         ({"batch_wait": -1}, ValueError, "batch_wait"),
         ({"batch_wait": math.nan}, ValueError, "batch_wait"),
         ({"batch_wait": -math.inf}, ValueError, "batch_wait"),
@@ -406,6 +449,20 @@ def test_limits_that_make_no_sense_are_refused(
     """Nonsense in a limit raises at once and names the argument."""
     with pytest.raises(error, match=name):
         Gate(**settings)
+
+
+@pytest.mark.parametrize(("total", "per_host"), [(1, 1), (2, 2), (8, 2)])
+async def test_a_total_alone_is_enough(
+    total: int, per_host: int, autojump_clock: trio.testing.MockClock
+) -> None:
+    """Who names the total only gets two slots of a host, or one where there is only one in all."""
+    gate = Gate(total=total)
+    assert gate.statistics() == GateStatistics(total, 0, per_host, 0, 0, 0, 0)
+    async with trio.open_nursery() as nursery:
+        for _ in range(per_host):
+            await nursery.start(occupy, gate, "a", 1.0)
+        assert (await refusal(lambda: enter(gate, "a"))).reason == "gate"
+    assert_nothing_kept(gate)
 
 
 def test_a_gate_works_outside_a_run_as_far_as_it_can() -> None:

@@ -1,4 +1,4 @@
-"""A database for the tests of the bridge."""
+"""A database for the tests of the ways to a database."""
 
 from pathlib import Path
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import trio
 
-from sift_batch._store.bridge import Writer
+from sift_batch._store.writer import Writer
 
 Connection = sqlite3.Connection
 

@@ -132,6 +132,12 @@ BREAKAGES = (
     Breakage(steps, "job.status.live or job.settled", "job.status.live", "Settle settles"),
     # owner and restart
     Breakage(sqlite, "if self._owner is not None:", "if False:", "another one gets StoreInUseError"),
+    Breakage(
+        sqlite,
+        "        self._owner = owner\n        try:\n            found = await self._inline.run(partial(steps.restart, now=now))\n",
+        "        try:\n            found = await self._inline.run(partial(steps.restart, now=now))\n            self._owner = owner\n",
+        "Of two acquires at the same time",
+    ),
     Breakage(sqlite, "self._writes is None or owner != self._owner", "self._writes is None", "not the owner"),
     Breakage(sqlite, "if owner == self._owner:", "if True:", "Only the owner can release"),
     Breakage(steps, "SET settled = 1 WHERE settled = 0", "SET settled = 1 WHERE 0", "A restart"),

@@ -7,7 +7,6 @@ Nothing is stored here and nothing waits here. Next room: `drain.py`, which acts
 """
 
 import math
-from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import trio
@@ -19,6 +18,7 @@ from .._model.lifecycle import TargetState
 from .._model.store import Outcome
 from .._model.values import Caller, FetchFunc, Target
 from .encode import BadResult, cut, encode_result, http_status
+from .passing import leaves_of, what_passes
 
 _NOTHING: Final = object()
 _REASONS: Final = ("gate", "host", "retry_after")
@@ -100,16 +100,12 @@ def contain(exc: BaseException) -> BaseException:
     does a cancellation from outside; all `RetryLater`: the longest of them; otherwise the first
     `TargetError`, else the first that is no `RetryLater`.
     """
-    leaves = list(_leaves(exc))
-    for leaf in leaves:
-        if isinstance(leaf, KeyboardInterrupt | SystemExit):
-            raise leaf
-    cancelled = next((leaf for leaf in leaves if isinstance(leaf, trio.Cancelled)), None)
-    if cancelled is not None and trio.current_effective_deadline() == -math.inf:
-        # Bare and alone: the scope that it belongs to takes it, and nothing is left over.
-        raise cancelled
+    passes = what_passes(exc)
+    if passes is not None:
+        raise passes
     if not isinstance(exc, BaseExceptionGroup):
         return exc
+    leaves = list(leaves_of(exc))
     # A cancellation that no scope round here asked for was kept by the fetch from one of its own. Nobody
     # would take it, so it is an error like any other, but the last one to look at.
     leaves = [leaf for leaf in leaves if not isinstance(leaf, trio.Cancelled)] or leaves
@@ -121,17 +117,6 @@ def contain(exc: BaseException) -> BaseException:
         return RetryLater(retry_after=longest or None, reason=reason)
     others = [leaf for leaf in leaves if not isinstance(leaf, RetryLater)]
     return next((leaf for leaf in others if isinstance(leaf, TargetError)), others[0])
-
-
-def _leaves(exc: BaseException) -> Iterator[BaseException]:
-    # A stack and no recursion: groups can be nested deeper than Python can call.
-    stack = [exc]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, BaseExceptionGroup):
-            stack.extend(reversed(item.exceptions))
-        else:
-            yield item
 
 
 def judge(exc: BaseException, limit: int) -> Finished | Busy:

@@ -21,6 +21,8 @@ class Closing:
         self.over = False
         self.grace_end = math.inf
         self._shields: set[trio.CancelScope] = set()
+        # Unparked whenever the end of the grace is set or moved.
+        self.moved = trio.lowlevel.ParkingLot()
 
     @contextmanager
     def shield(self) -> Iterator[trio.CancelScope]:
@@ -46,12 +48,13 @@ class Closing:
         self.grace_end = min(self.grace_end, deadline)
         for scope in list(self._shields):
             scope.deadline = min(scope.deadline, self.grace_end)
+        self.moved.unpark_all()
 
     async def check_accepting(self) -> None:
         """Raise `trio.ClosedResourceError` once no new work is taken; `Cancelled` goes before it."""
+        # Closing may have begun with a cancellation of the very scope that this call stands in.
+        await trio.lowlevel.checkpoint_if_cancelled()
         if self.begun:
-            # Closing began with a cancellation, maybe of the very scope that this call stands in.
-            await trio.lowlevel.checkpoint_if_cancelled()
             raise trio.ClosedResourceError("this runner is closing or closed")
 
     def check_open(self) -> None:

@@ -12,8 +12,8 @@ in the store already. Cancelling the job's scope ends a wait at once and an atte
 and the store of its result stand in a shield, which gets its deadline when the runner closes.
 """
 
+import contextlib
 import contextvars
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -53,12 +53,15 @@ class Shop:
 class Drain:
     """One job on its way through a worker."""
 
+    _shield: trio.CancelScope
+
     def __init__(self, shop: Shop, live: LiveJob, job: Job, targets: Sequence[tuple[int, Target]]) -> None:
         self._shop = shop
         self._live = live
         self._job_id = job.id
         self._targets = targets
-        self._shield = trio.CancelScope(shield=True)
+        # The `ready` that has been waited for, until the target is tried again.
+        self._told: Ready | None = None
         live.targets_left = len(targets)
 
     async def run(self) -> None:
@@ -90,7 +93,7 @@ class Drain:
                 patience = patience or Patience(self._shop.config)
                 wait = patience.plan(verdict)
                 if wait is not None:
-                    self._shop.roster.flight_ended(self._live)
+                    self._live.in_flight = False
                     await self._wait_out(idx, wait, patience)
                     continue
                 verdict = self._too_busy()
@@ -99,20 +102,41 @@ class Drain:
 
     async def _may_start(self) -> bool:
         live = self._live
-        while live.stops:
-            # Somebody is ending the job: what comes of it decides whether this target starts.
-            await live.stops_over.park()
-        return live.stopped is None and not self._shop.closing.begun
+        if live.stops:
+            # Somebody is ending the job: what comes of it decides whether this target starts. A slot
+            # that it was told of is for others meanwhile.
+            self._forgo()
+            await self._stops_over()
+        if live.stopped is None and not self._shop.closing.begun:
+            return True
+        self._forgo()
+        return False
+
+    async def _stops_over(self) -> None:
+        while self._live.stops:
+            await self._live.stops_over.park()
+
+    def _forgo(self) -> None:
+        """Give back what a `ready` promised, if this target will not come for it."""
+        told, self._told = self._told, None
+        forgo = getattr(told, "forgo", None)
+        if callable(forgo):
+            with contextlib.suppress(Exception):
+                forgo()
 
     async def _attempt(self, idx: int, target: Target, number: int, began: float) -> Finished | Busy:
         live, shop = self._live, self._shop
         attempt_variable.set(Attempt(self._job_id, idx, number))
-        shop.roster.flight_began(live)
-        live.attempt_deadline = began + shop.config.target_timeout
+        self._told = None
+        shop.roster.fetch_began(live, began + shop.config.target_timeout)
+        if not live.fetched:
+            live.fetched = True
+            if not live.restricted:
+                shop.signals.call("queued", began - live.submitted)
         if live.log.debug_enabled:
             live.log.event("target.started", idx=idx, attempt=number)
         try:
-            verdict = await attempt(
+            return await attempt(
                 shop.fetch,
                 live.caller,
                 target,
@@ -121,11 +145,10 @@ class Drain:
                 limit=shop.config.result_max_bytes,
             )
         except BaseException:
-            shop.roster.flight_ended(live)
+            live.in_flight = False
             raise
-        # The store of what came back may take long, but the fetch is not what goes on.
-        live.attempt_deadline = math.inf
-        return verdict
+        finally:
+            shop.roster.fetch_ended(live)
 
     async def _wait_out(self, idx: int, wait: Wait, patience: Patience) -> None:
         live, signals = self._live, self._shop.signals
@@ -134,6 +157,7 @@ class Drain:
         if live.log.debug_enabled:
             live.log.event("target.busy", idx=idx, reason=wait.reason, wait=min(wait.limit, 1e9))
         self._renew_context()
+        self._told = wait.ready
         if wait.ready is not None:
             wait = wait._replace(ready=self._alone(wait.ready))
         # Nothing is in flight: a cancel of the job, or the closing, ends the wait at once.
@@ -178,7 +202,7 @@ class Drain:
         try:
             recorded = await ledger.offer("record", lambda: ledger.record(job_id, idx, verdict.outcome), live)
         finally:
-            shop.roster.flight_ended(live)
+            live.in_flight = False
         if recorded is None:
             self._lost()
             return False
@@ -191,6 +215,9 @@ class Drain:
             return True
         if recorded.ended:
             shop.job_ended(recorded.job, live)
+        else:
+            # Whoever ended the job tells of that first, even if both steps were one commit.
+            await self._stops_over()
         shop.job_settled(recorded.job, live)
         return False
 
@@ -210,8 +237,8 @@ class Drain:
         """Settle a job that was ended from outside, unless that has happened already."""
         live, ledger = self._live, self._shop.ledger
         try:
-            while live.stops:
-                await live.stops_over.park()
+            self._forgo()
+            await self._stops_over()
             if live.stopped is not None and not live.settled:
                 job = await ledger.offer("settle", lambda: ledger.settle(self._job_id), live)
                 if job is None:

@@ -85,7 +85,7 @@ def _plain(value: Any, depth: int) -> Any:
     if type(value) in _SCALARS:
         return value
     if depth == 0:
-        raise ValueError
+        raise BadResult(f"the result's meta is nested deeper than {_DEPTH_LIMIT} levels of JSON")
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str):

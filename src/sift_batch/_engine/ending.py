@@ -37,10 +37,11 @@ class Ending:
 
     def settled(self, job: Job, live: LiveJob) -> None:
         """Tell that a job settled; called once for each, after the commit."""
-        self._roster.settled(live)
-        live.log.event("job.settled")
+        # What follows from it first, then who is told: a hook or a logger may end the program.
         self._feeds.settled(job)
         self._upkeep.after_settle(job.lease)
+        self._roster.settled(live)
+        live.log.event("job.settled")
 
     async def stop(self, job_id: str, event: JobEvent, *, caller: str | None, error: str = "") -> bool:
         """End a live job from outside; False if there is none. Raises `StoreError`, changing nothing."""
@@ -54,11 +55,11 @@ class Ending:
                 return False
             self._roster.stored(live.id)
             live.stopped = event
+            if live.scope is not None:
+                live.scope.cancel()
             self.ended(job, live)
             if job.settled:
                 self.settled(job, live)
-            if live.scope is not None:
-                live.scope.cancel()
             return True
         finally:
             live.stop_over()

@@ -145,16 +145,18 @@ class Intake:
         raise SubmitError("the job to run again has not settled yet; wait for it or cancel it")
 
     def _created(self, job: Job, live: LiveJob) -> None:
-        self._signals.call("job", "created")
-        live.log.event("job.created", targets=job.targets_total)
-        self._upkeep.add_bytes(job.nbytes)
+        # What follows from it first, then who is told: a hook or a logger may end the program.
         if job.settled:
             # A rerun with nothing left to fetch: it was never live.
             self._roster.forget(live)
-            self._signals.ended(job, 0.0)
             self._upkeep.after_settle(job.lease)
-            return
-        stored = self._roster.stored(job.id)
-        if stored is not None and stored.queued:
-            stored.wait_for("queue", job.created_at)
-        self._job_stored()
+        else:
+            self._job_stored()
+            stored = self._roster.stored(job.id)
+            if stored is not None and stored.queued:
+                stored.wait_for("queue", job.created_at)
+        self._upkeep.add_bytes(job.nbytes)
+        self._signals.call("job", "created")
+        live.log.event("job.created", targets=job.targets_total)
+        if job.settled:
+            self._signals.ended(job, 0.0)

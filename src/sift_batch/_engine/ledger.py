@@ -29,6 +29,7 @@ from .._model.store import (
     Work,
 )
 from .._model.values import Caller, Job, JobStatus, Target
+from .passing import what_passes
 from .roster import LiveJob
 from .signals import Signals
 
@@ -62,13 +63,16 @@ class Ledger:
                 self._last_now = now
         return self._last_now
 
-    async def _asked(self, operation: str, answer: Awaitable[T]) -> T:
+    async def _asked(self, operation: str, ask: Callable[[], Awaitable[T]]) -> T:
         began = trio.current_time() if self._signals.measured else 0.0
         try:
-            return await answer
-        except (StoreError, KeyboardInterrupt, SystemExit, GeneratorExit, trio.Cancelled):
+            return await ask()
+        except (StoreError, GeneratorExit):
             raise
-        except BaseException as exc:
+        except BaseException as exc:  # noqa: ASYNC103 - what must pass is raised
+            passes = what_passes(exc)
+            if passes is not None:
+                raise passes  # noqa: B904 - bare: it is no consequence of the store's
             # A store may be built on a compiled extension, and some of those raise such a thing.
             raise StoreError(f"the store could not do this step ({type(exc).__name__})") from exc
         finally:
@@ -109,12 +113,12 @@ class Ledger:
         log.event("store.trouble", step=operation, error=str(error))
 
     async def acquire(self) -> Restarted:
-        return await self._asked("acquire", self.store.acquire(self._owner, now=self.now()))
+        return await self._asked("acquire", lambda: self.store.acquire(self._owner, now=self.now()))
 
     async def release(self) -> None:
         """Give the ownership back. What goes wrong is logged: it must not hide how the block ended."""
         try:
-            await self._asked("release", self.store.release(self._owner))
+            await self._asked("release", lambda: self.store.release(self._owner))
         except StoreError as exc:
             self.trouble("release", exc)
 
@@ -124,7 +128,7 @@ class Ledger:
         new = NewJob(id=job_id, caller=caller, targets=targets)
         return await self._asked(
             "submit",
-            self.store.submit(
+            lambda: self.store.submit(
                 self._owner, new, now=self.now(), ttl=self._ttl, caps=self._caps, max_age=max_age
             ),
         )
@@ -132,7 +136,7 @@ class Ledger:
     async def rerun(self, job_id: str, source_id: str, caller: Caller) -> RerunOutcome:
         return await self._asked(
             "rerun",
-            self.store.rerun(
+            lambda: self.store.rerun(
                 self._owner,
                 job_id,
                 source_id,
@@ -144,11 +148,11 @@ class Ledger:
         )
 
     async def begin(self) -> Work | None:
-        return await self._asked("begin", self.store.begin(self._owner, now=self.now()))
+        return await self._asked("begin", lambda: self.store.begin(self._owner, now=self.now()))
 
     async def record(self, job_id: str, idx: int, outcome: Outcome) -> Recorded | None:
         return await self._asked(
-            "record", self.store.record(self._owner, job_id, idx, outcome, now=self.now())
+            "record", lambda: self.store.record(self._owner, job_id, idx, outcome, now=self.now())
         )
 
     async def stop(
@@ -156,7 +160,7 @@ class Ledger:
     ) -> Job | None:
         return await self._asked(
             "stop",
-            self.store.stop(
+            lambda: self.store.stop(
                 self._owner,
                 job_id,
                 event,
@@ -168,53 +172,57 @@ class Ledger:
         )
 
     async def settle(self, job_id: str) -> Job | None:
-        return await self._asked("settle", self.store.settle(self._owner, job_id, now=self.now()))
+        return await self._asked("settle", lambda: self.store.settle(self._owner, job_id, now=self.now()))
 
     async def touch(self, job_id: str, caller: str | None) -> bool:
         return await self._asked(
-            "touch", self.store.touch(self._owner, job_id, caller=caller, now=self.now(), ttl=self._ttl)
+            "touch",
+            lambda: self.store.touch(self._owner, job_id, caller=caller, now=self.now(), ttl=self._ttl),
         )
 
     async def delete(self, job_id: str, caller: str | None) -> Removed | None:
         return await self._asked(
-            "delete", self.store.delete(self._owner, job_id, caller=caller, now=self.now(), ttl=self._ttl)
+            "delete",
+            lambda: self.store.delete(self._owner, job_id, caller=caller, now=self.now(), ttl=self._ttl),
         )
 
     async def lapsed(self) -> Lapsed:
-        return await self._asked("lapsed", self.store.lapsed(now=self.now(), ttl=self._ttl))
+        return await self._asked("lapsed", lambda: self.store.lapsed(now=self.now(), ttl=self._ttl))
 
     async def sweep(self, job_id: str) -> Removed | None:
         return await self._asked(
-            "sweep", self.store.sweep(self._owner, job_id, now=self.now(), ttl=self._ttl)
+            "sweep", lambda: self.store.sweep(self._owner, job_id, now=self.now(), ttl=self._ttl)
         )
 
     async def evict(self, max_bytes: int) -> Removed | None:
         return await self._asked(
-            "evict", self.store.evict(self._owner, max_bytes=max_bytes, now=self.now(), ttl=self._ttl)
+            "evict", lambda: self.store.evict(self._owner, max_bytes=max_bytes, now=self.now(), ttl=self._ttl)
         )
 
     async def erase(self) -> bool:
-        return await self._asked("erase", self.store.erase(self._owner))
+        return await self._asked("erase", lambda: self.store.erase(self._owner))
 
     async def check(self) -> None:
-        await self._asked("check", self.store.check(self._owner, now=self.now()))
+        await self._asked("check", lambda: self.store.check(self._owner, now=self.now()))
 
     async def job(self, job_id: str, caller: str | None) -> Job | None:
-        return await self._asked("job", self.store.job(job_id, caller=caller, now=self.now(), ttl=self._ttl))
+        return await self._asked(
+            "job", lambda: self.store.job(job_id, caller=caller, now=self.now(), ttl=self._ttl)
+        )
 
     async def jobs(
         self, caller: str | None, status: JobState | None, before: str | None, limit: int
     ) -> list[Job] | None:
         return await self._asked(
             "jobs",
-            self.store.jobs(
+            lambda: self.store.jobs(
                 caller=caller, status=status, before=before, limit=limit, now=self.now(), ttl=self._ttl
             ),
         )
 
     async def gone(self, job_id: str, caller: str) -> str | None:
         return await self._asked(
-            "gone", self.store.gone(job_id, caller=caller, now=self.now(), ttl=self._ttl)
+            "gone", lambda: self.store.gone(job_id, caller=caller, now=self.now(), ttl=self._ttl)
         )
 
     async def status(
@@ -222,7 +230,7 @@ class Ledger:
     ) -> JobStatus | None:
         return await self._asked(
             "status",
-            self.store.status(
+            lambda: self.store.status(
                 job_id,
                 caller=caller,
                 now=self.now(),

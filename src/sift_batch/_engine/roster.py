@@ -26,6 +26,8 @@ class LiveJob:
         "draining",
         "ended",
         "expiring",
+        "fetched",
+        "fetching",
         "id",
         "in_flight",
         "log",
@@ -55,12 +57,15 @@ class LiveJob:
         self.queued = False
         self.asked_for = False
         # Written by the drain: whether a worker has it, since when (Trio's clock), its one cancel
-        # scope, whether a fetch or the store of its result is under way, and until when that may go.
+        # scope, whether a fetch or the store of its result is under way, whether it is the fetch (and
+        # until when that may go), and whether there was one at all.
         self.draining = False
         self.started = math.inf
         self.deadline = math.inf
         self.scope: trio.CancelScope | None = None
         self.in_flight = False
+        self.fetching = False
+        self.fetched = False
         self.attempt_deadline = math.inf
         self.stored_here = 0
         self.targets_left = 0
@@ -155,7 +160,7 @@ class Roster:
         job.queued = True
         self._jobs[job_id] = job
         self._live += 1
-        self._depth_changed(self._live)
+        self._tell_depth()
         return job
 
     def ended(self, job: LiveJob) -> None:
@@ -163,32 +168,35 @@ class Roster:
         if not job.ended:
             job.ended = True
             self._live -= 1
-            self._depth_changed(self._live)
             self.changed.unpark_all()
+            self._tell_depth()
 
     def settled(self, job: LiveJob) -> None:
         """Drop a job that settled, or was lost: from here on only the store knows it."""
-        # The task that ended the job from outside may run after the one that settled it.
-        self.ended(job)
         job.settled = True
         self._jobs.pop(job.id, None)
         self.changed.unpark_all()
+        # The task that ended the job from outside may run after the one that settled it.
+        self.ended(job)
 
     def left(self, job: LiveJob) -> None:
         """Note that no worker has the job any more."""
         job.draining = False
         self.changed.unpark_all()
 
-    def flight_began(self, job: LiveJob) -> None:
-        """Note that a fetch of the job is called."""
-        job.in_flight = True
+    def fetch_began(self, job: LiveJob, deadline: float) -> None:
+        """Note that a fetch of the job is called, and until when it may go on."""
+        job.in_flight = job.fetching = True
+        job.attempt_deadline = deadline
+        job.warned = False
         self.in_flight += 1
         self._in_flight_changed(self.in_flight)
 
-    def flight_ended(self, job: LiveJob) -> None:
-        """Note that nothing of the job is in flight: what its fetch gave is stored or given up."""
-        job.in_flight = False
-        job.attempt_deadline = math.inf
-        job.warned = False
+    def fetch_ended(self, job: LiveJob) -> None:
+        """Note that the fetch has come back; what it gave may still have to be stored."""
+        job.fetching = False
         self.in_flight -= 1
         self._in_flight_changed(self.in_flight)
+
+    def _tell_depth(self) -> None:
+        self._depth_changed(self._live)

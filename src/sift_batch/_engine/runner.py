@@ -34,11 +34,12 @@ from .._model.values import attempt as attempt_variable
 from .closing import Closing
 from .drain import Shop
 from .ending import Ending
-from .feeds import Feeds, Results, Watch
+from .feeds import Feeds
 from .intake import Intake
 from .ledger import Ledger
 from .roster import Roster
 from .signals import Signals
+from .streams import Results, Watch
 from .upkeep import Upkeep
 from .workers import Foreman
 
@@ -327,9 +328,9 @@ class Runner:
                 yield
         finally:
             self._closing.over = self._feeds.over = True
-            self._signals.log.event("runner.closed", live=self._roster.live)
             with trio.CancelScope(shield=True):
                 await self._ledger.release()
+            self._signals.log.event("runner.closed", live=self._roster.live)
 
     def _tell_opened(self, restarted: int) -> None:
         signals, config = self._signals, self._config

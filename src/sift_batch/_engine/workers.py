@@ -40,7 +40,6 @@ class Foreman:
         self._workers = workers
         # One permit for each job that was stored and that no worker has asked for yet.
         self._queued = trio.Semaphore(0)
-        self._begun = trio.lowlevel.ParkingLot()
         self._work_scope = trio.CancelScope()
         self._body_scope = trio.CancelScope()
         self._ended = trio.Event()
@@ -84,36 +83,30 @@ class Foreman:
             try:
                 with trio.CancelScope(shield=True):
                     self.begin_closing()
-                    await self._await_end()
+                    await self._ended.wait()
                     self._release_watcher()
                     await self._watched.wait()
-            except KeyboardInterrupt as exc:
+            except (KeyboardInterrupt, SystemExit) as exc:
                 self._shop.closing.end_grace()
                 interrupt = exc
-        return self._fatal or interrupt or error
-
-    async def _await_end(self) -> None:
-        closing = self._shop.closing
-        with trio.move_on_at(closing.grace_end + _STUCK_AFTER):
-            await self._ended.wait()
-            return
-        self._warn_stuck(math.inf)
-        await self._ended.wait()
+        fatal, self._fatal = self._fatal, None  # not kept: it has the frames of the fetch
+        return fatal or interrupt or error
 
     def begin_closing(self) -> None:
         """Start nothing more, and give what is in flight its grace. Safe to repeat."""
         if self._work_scope.cancel_called:
             return
         self._shop.closing.begin(self._shop.config.shutdown_grace)
+        self._work_scope.cancel()
+        self._shop.feeds.closing()
+        self._shop.roster.changed.unpark_all()
+        # Told last: a logger may end the program.
         self._shop.signals.log.event(
             "runner.closing",
             live=self._shop.roster.live,
             in_flight=self._shop.roster.in_flight,
             grace=min(self._shop.config.shutdown_grace, 1e9),
         )
-        self._work_scope.cancel()
-        self._shop.feeds.closing()
-        self._shop.roster.changed.unpark_all()
 
     async def _watch(self) -> None:
         """Begin the closing when the surrounding scope is cancelled, even if the body goes on."""
@@ -201,11 +194,9 @@ class Foreman:
         live.wait_for("", None)
         live.started = trio.current_time()
         live.deadline = live.started + shop.config.job_timeout
-        if not live.restricted:
-            shop.signals.call("queued", live.started - live.submitted)
-        live.log.event("job.started")
         shop.feeds.changed(live.id)
-        self._begun.unpark_all()
+        shop.closing.moved.unpark_all()
+        live.log.event("job.started")
 
     def _end_at_once(self, exc: BaseException) -> None:
         """A fetch raised what must end the program: no grace, and the body ends as well."""
@@ -220,11 +211,9 @@ class Foreman:
     async def _keep_time(self, nursery: trio.Nursery) -> None:
         """End jobs whose time is up, and tell of fetches that can't be ended."""
         while True:
-            due = self._next_due()
-            if due is None:
-                await self._begun.park()
-                continue
-            await trio.sleep_until(due)
+            # Woken as well when a job begins and when the grace of the closing is set or moved.
+            with trio.move_on_at(self._next_due()):
+                await self._shop.closing.moved.park()
             self._end_overdue(nursery)
             self._warn_stuck(trio.current_time())
 
@@ -235,19 +224,18 @@ class Foreman:
                 live.expiring = True
                 nursery.start_soon(self._guard, self._expire, live)
 
-    def _next_due(self) -> float | None:
+    def _next_due(self) -> float:
         running = [live for live in self._shop.roster.jobs() if live.draining]
         if not running:
-            return None
-        now = trio.current_time()
-        # Jobs and attempts that begin meanwhile are due later than this.
-        config = self._shop.config
-        stuck = now + min(config.target_timeout + _STUCK_AFTER, config.job_timeout)
-        for live in running:
-            if live.in_flight and not live.warned:
-                stuck = min(stuck, live.attempt_deadline + _STUCK_AFTER)
+            return math.inf
         # The time of a job that has ended already is of no interest: its last fetch may go on for long.
-        return min([stuck, *(live.deadline for live in running if not (live.expiring or live.ended))])
+        due = [live.deadline for live in running if not (live.expiring or live.ended)]
+        due += [self._stuck_at(live) for live in running if live.fetching and not live.warned]
+        # Attempts that begin meanwhile are due later than this.
+        return min([trio.current_time() + self._shop.config.target_timeout + _STUCK_AFTER, *due])
+
+    def _stuck_at(self, live: LiveJob) -> float:
+        return min(live.attempt_deadline, self._shop.closing.grace_end) + _STUCK_AFTER
 
     async def _expire(self, live: LiveJob) -> None:
         # However often the store refuses: no target starts any more.
@@ -264,7 +252,6 @@ class Foreman:
     def _warn_stuck(self, now: float) -> None:
         """Log each job with a fetch whose time was up 5 s before `now` and that goes on all the same."""
         for live in self._shop.roster.jobs():
-            up = min(live.attempt_deadline, self._shop.closing.grace_end) + _STUCK_AFTER
-            if live.in_flight and not live.warned and up <= now:
+            if live.fetching and not live.warned and self._stuck_at(live) <= now:
                 live.warned = True
                 live.log.event("fetch.stuck")

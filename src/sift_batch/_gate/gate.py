@@ -28,6 +28,8 @@ from .sleepers import Sleepers
 
 _FAR: Final = 1e15
 """A patience beyond this is as good as infinite, and a float can't hold its end exactly any more."""
+_PER_HOST: Final = 2
+"""The limit for one host of those who did not name one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +60,17 @@ class Gate:
     A gate may be made before `trio.run`, and shared by everything in one run. It has no tasks and
     no threads, and keeps no entry for a host that is not in use, waited for or held.
 
-    Raises `ValueError` (`TypeError` for what is no number), naming the argument.
+    Raises `ValueError` (`TypeError` for what is no number), naming the argument. A `per_host` above
+    `total` is refused, but for its default of 2: with a `total` of 1 that is 1.
     """
 
-    def __init__(self, *, total: int = 8, per_host: int = 2, batch_wait: float = 60.0) -> None:
+    def __init__(self, *, total: int = 8, per_host: int = _PER_HOST, batch_wait: float = 60.0) -> None:
         check_number("total", total, whole=True)
         check_number("per_host", per_host, whole=True)
         check_number("batch_wait", batch_wait, whole=False, zero=True, infinite=True)
+        if per_host == _PER_HOST:
+            # Who asks for one slot in all has not asked for two of a host.
+            per_host = min(per_host, total)
         if per_host > total:
             raise ValueError(f"per_host must be at most total ({total}), not {per_host}")
         self._total = total
@@ -90,7 +96,8 @@ class Gate:
 
         Raises `RetryLater` when no slot came free in time: reason "host", with what is left of a
         hold as `retry_after`, or else reason "gate", with a `ready` that returns when it is this
-        fetch's turn. Raises `ValueError` at once if `patience` is below 0 or no number.
+        fetch's turn (`batch` says what holds then). Raises `ValueError` at once if `patience` is below
+        0 or no number, and `RuntimeError` on entering if it was entered already.
         """
         if not patience >= 0:
             raise ValueError(f"patience must be at least 0, not {patience!r}")
@@ -104,6 +111,10 @@ class Gate:
         When it returns, a slot is free: for 1 s no other batch fetch takes it. If an interactive
         one does, the next call is refused again, and its target keeps its age. A target is known
         again by `sift_batch.attempt`, or by its task where that is not set.
+
+        Who does not come back after `ready` returned may say so by `ready.forgo()`, a plain function
+        for use inside the run: the slot is free for the next at once, not only after that 1 s. It
+        does nothing before `ready` returned, a second time, or when the promise was used or is over.
 
         Raises `TypeError` for a fetch that stands behind a gate already.
         """
@@ -186,21 +197,40 @@ class Gate:
         return refusal
 
     def _ready(self, key: str, order: Order, *, batch: bool) -> Callable[[], Awaitable[None]]:
-        """Return an async function that returns when it is the turn of who stands at `order`."""
+        """Return an async function that returns when it is the turn of who stands at `order`.
+
+        Its attribute `forgo` gives back what it was told: an engine that knows no gate finds it there.
+        """
         name = _attempt_name()
+        told: list[Claim] = []
 
         async def ready() -> None:
-            await self._wait_to_be_told(key, name or _name(), order, batch=batch)
+            await self._wait_to_be_told(key, name or _name(), order, batch=batch, told=told)
 
+        def forgo() -> None:
+            self._forgo(told)
+
+        ready.forgo = forgo  # type: ignore[attr-defined]
         return ready
 
     @enable_ki_protection
-    async def _wait_to_be_told(self, key: str, name: Hashable, order: Order, *, batch: bool) -> None:
+    async def _wait_to_be_told(
+        self, key: str, name: Hashable, order: Order, *, batch: bool, told: list[Claim]
+    ) -> None:
         await trio.lowlevel.checkpoint()
         claim = self._plan.arrive_to_be_told(key, name, order, batch=batch)
         self._sleepers.settle()
         if claim.stage is Stage.WAITING:
             await self._wait(claim, math.inf)
+        # Claims and not names: a later promise to the same target is not for an old `forgo` to end.
+        # Several may wait with one `ready`, or one of them time after time.
+        told[:] = [earlier for earlier in told if earlier.stage is Stage.PROMISED]
+        told.append(claim)
+
+    @enable_ki_protection
+    def _forgo(self, told: list[Claim]) -> None:
+        while told:
+            self._leave(told.pop())
 
     async def _wait(self, claim: Claim, deadline: float) -> None:
         """Wait until `claim` is granted or the time is up. If cancelled, nothing of it is left."""
@@ -221,21 +251,29 @@ class Gate:
 class _Slot:
     """What `Gate.slot` returns. It knows the host, not the URL."""
 
-    __slots__ = ("_batch", "_claim", "_gate", "_key", "_patience")
+    __slots__ = ("_batch", "_claim", "_entered", "_gate", "_key", "_patience")
 
     def __init__(self, gate: Gate, key: str, patience: float, batch: bool) -> None:
         self._gate = gate
         self._key = key
         self._patience = patience
         self._batch = bool(batch)
+        # Set before the claim is there: a second task that enters meanwhile would replace the claim
+        # of the first, whose slot nobody could give back then.
+        self._entered = False
         self._claim: Claim | None = None
 
     @enable_ki_protection
     async def __aenter__(self) -> None:
-        if self._claim is not None:
+        if self._entered:
             raise RuntimeError("a slot can be entered once; ask the gate for another")
+        self._entered = True
         enter = self._gate._enter  # noqa: SLF001  # the other half of the gate
-        self._claim = await enter(self._key, self._patience, batch=self._batch)
+        try:
+            self._claim = await enter(self._key, self._patience, batch=self._batch)
+        except BaseException:
+            self._entered = False  # refused or cancelled: it may be tried again
+            raise
 
     @enable_ki_protection
     async def __aexit__(

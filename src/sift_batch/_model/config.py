@@ -60,6 +60,14 @@ class Config:
             )
 
 
+def check_index(name: str, value: object) -> None:
+    """Raise unless `value` is a whole number of at least 0: a place in a series, or its end."""
+    if type(value) is not int:
+        raise TypeError(f"{name} must be a whole number, not {type(value).__name__}")
+    if value < 0:
+        raise ValueError(f"{name} must be at least 0, not {value}")
+
+
 def check_number(
     name: str, value: object, *, whole: bool, zero: bool = False, infinite: bool = False
 ) -> None:

@@ -67,7 +67,8 @@ class RetryLater(Exception):
 
     `retry_after` is a number of seconds. `ready` is an async function that returns when another
     try makes sense. `reason` is "gate", "host" or "retry_after"; anything else counts as "host".
-    A value of `retry_after` that is not finite or not above 0 counts as none.
+    A value of `retry_after` that is not finite or not above 0 is replaced by the runner's own backoff;
+    with a `ready` beside any `retry_after`, whichever comes first ends the wait.
     """
 
     def __init__(

@@ -8,7 +8,6 @@ import enum
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from .lifecycle import JobState, TargetState
@@ -134,15 +133,12 @@ class Target:
         return "Target(...)"
 
 
-_NO_META: Final[Mapping[str, Any]] = MappingProxyType({})
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class Result:
     """What a fetch gives for one target: text, and facts about it that JSON can hold."""
 
     content: str
-    meta: Mapping[str, Any] = field(default_factory=lambda: _NO_META)
+    meta: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return "Result(...)"

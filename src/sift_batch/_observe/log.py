@@ -11,13 +11,11 @@ from collections.abc import Mapping
 from types import ModuleType, TracebackType
 from typing import Any, Final, Protocol
 
-import trio
-
 from .events import EVENTS, LEVEL_NAMES, Value, allow_list
 from .exceptions import calling_place
 
 LOGGER_NAME: Final = "sift_batch"
-_PASS: Final = (KeyboardInterrupt, SystemExit, trio.Cancelled)
+_PASS: Final = (KeyboardInterrupt, SystemExit)
 
 
 def open_event_log(log: object = None) -> "BoundEventLog":

@@ -6,10 +6,8 @@ once can't create more than the caps allow. What happens to the job from there o
 """
 
 import sqlite3
-from collections.abc import Sequence
 from typing import Any
 
-from .._model.idem import idem_key
 from .._model.lifecycle import JobState, last_target_event, move_job
 from .._model.store import (
     CallerBusy,
@@ -23,7 +21,7 @@ from .._model.store import (
     UnknownJob,
     UnsettledJob,
 )
-from .._model.values import Caller, CallerClass, Target
+from .._model.values import Caller, CallerClass
 from . import removal
 from .queries import find_reusable, select_job, stored_job
 from .rows import target_row
@@ -116,11 +114,6 @@ def rerun(
             (state.value, now, now, new_id),
         )
     return Created(stored_job(connection, new_id))
-
-
-def key_of(caller: Caller, targets: Sequence[Target]) -> str:
-    """Return the key under which an equal submit finds the job."""
-    return idem_key(caller.name, targets)
 
 
 def _over_caps(connection: sqlite3.Connection, caller: str, caps: Caps) -> CallerBusy | JobsBusy | None:

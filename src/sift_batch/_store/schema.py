@@ -13,11 +13,13 @@ import sys
 from typing import Final
 
 from .._model.errors import StoreError, StoreVersionError
-from .bridge import lock_try_milliseconds
 
 APPLICATION_ID: Final = 0x73696674  # "sift"
 SCHEMA_VERSION: Final = 1
 LIVE: Final = "status IN ('queued', 'running')"
+
+LOCK_TRY_MILLISECONDS: Final = 100
+"""SQLite's own patience with a locked file: the writer looks between two tries who still waits."""
 
 _TABLES: Final = (
     """
@@ -110,7 +112,7 @@ def verify(connection: sqlite3.Connection) -> None:
 def configure(connection: sqlite3.Connection, *, durability: str, in_memory: bool = False) -> None:
     """Set up the one connection that writes, and read each setting back."""
     synchronous = {"full": 2, "normal": 1}[durability]
-    connection.execute(f"PRAGMA busy_timeout = {lock_try_milliseconds()}").fetchall()
+    connection.execute(f"PRAGMA busy_timeout = {LOCK_TRY_MILLISECONDS}").fetchall()
     connection.execute(f"PRAGMA synchronous = {synchronous}")
     if sys.platform == "darwin" and durability == "full":
         # On macOS fsync alone does not reach the platter.
@@ -133,7 +135,7 @@ def configure(connection: sqlite3.Connection, *, durability: str, in_memory: boo
 
 def configure_reader(connection: sqlite3.Connection) -> None:
     """Set up a connection that never writes."""
-    connection.execute(f"PRAGMA busy_timeout = {lock_try_milliseconds() * 50}").fetchall()
+    connection.execute(f"PRAGMA busy_timeout = {LOCK_TRY_MILLISECONDS * 50}").fetchall()
     connection.execute("PRAGMA query_only = ON")
     _harden(connection)
 

@@ -4,13 +4,13 @@
 connection that writes exists only while a runner owns the store (`acquire` to `release`), so there is
 no way to write without the owner's lock. A store in memory has one connection for both and no lock.
 Every method is one line: the step is in `steps.py`, `removal.py` or `queries.py`, the way to a thread
-in `bridge.py`.
+in `bridge.py` and `writer.py`.
 """
 
 import os
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -19,6 +19,7 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from .._model.errors import StoreError, StoreInUseError
+from .._model.idem import idem_key
 from .._model.lifecycle import JobEvent, JobState
 from .._model.store import (
     Caps,
@@ -35,7 +36,9 @@ from .._model.store import (
 )
 from .._model.values import Caller, Job, JobStatus
 from . import arrival, files, queries, removal, schema, steps
-from .bridge import Bridge, Inline, Threads, Writer, in_thread, store_error
+from .bridge import Bridge, Inline, Threads, close_in_thread, in_thread, store_error
+from .protected import Protected
+from .writer import Writer
 
 IN_MEMORY = ":memory:"
 
@@ -129,7 +132,7 @@ class SqliteStore(SqliteReads):
         self, owner: str, new: NewJob, *, now: int, ttl: float, caps: Caps, max_age: float | None
     ) -> SubmitOutcome:
         # The key is computed here and not in the step: the file is not locked meanwhile.
-        key = arrival.key_of(new.caller, new.targets)
+        key = idem_key(new.caller.name, new.targets)
         return await self._steps_of(owner).run(
             partial(
                 arrival.submit, owner=owner, new=new, key=key, now=now, ttl=ttl, caps=caps, max_age=max_age
@@ -218,12 +221,19 @@ class MemoryStore(SqliteStore):
         self._inline = Inline(connection)
         super().__init__(self._inline)
 
+    @enable_ki_protection
     async def acquire(self, owner: str, *, now: int) -> Restarted:
         await trio.lowlevel.checkpoint_if_cancelled()
         if self._owner is not None:
             raise StoreInUseError("another runner owns this store; close it first")
-        found = await self._inline.run(partial(steps.restart, owner=owner, now=now))
-        self._owner, self._writes = owner, self._inline
+        # Before the step, which is a checkpoint: a second runner must find it taken.
+        self._owner = owner
+        try:
+            found = await self._inline.run(partial(steps.restart, now=now))
+        except BaseException:
+            self._owner = None
+            raise
+        self._writes = self._inline
         return found
 
     async def release(self, owner: str) -> None:
@@ -256,7 +266,7 @@ class FileStore(SqliteStore):
             connection = await in_thread(self._open_writer)
             writer = Writer(connection)
             try:
-                found = await writer.run(partial(steps.restart, owner=owner, now=now))
+                found = await writer.run(partial(steps.restart, now=now))
             except BaseException:
                 await writer.aclose()
                 raise
@@ -315,11 +325,9 @@ def _erase(connection: sqlite3.Connection) -> bool:
     return not connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
 
 
-@asynccontextmanager
-@enable_ki_protection
-async def open_store(
+def open_store(
     path: str | os.PathLike[str], *, durability: Literal["full", "normal"] = "full"
-) -> AsyncIterator[Store]:
+) -> AbstractAsyncContextManager[Store]:
     """Open the store in the file `path`, made if there is none; ":memory:" is a private store.
 
     With `durability="full"` an acknowledged submit, cancel or stored target survives a power cut;
@@ -330,6 +338,12 @@ async def open_store(
     Raises `StoreVersionError` for a store of a newer version and `StoreError` for whatever else is
     no store of ours, leaving the file as it was; `StoreInUseError` if another process is making it.
     """
+    return Protected(_opened(path, durability))
+
+
+@asynccontextmanager
+@enable_ki_protection
+async def _opened(path: str | os.PathLike[str], durability: str) -> AsyncIterator[Store]:
     if durability not in ("full", "normal"):
         raise ValueError(f'durability must be "full" or "normal", not {durability!r}')
     if path == IN_MEMORY:
@@ -342,13 +356,16 @@ async def open_store(
             connection.close()
         return
     resolved, reader = await in_thread(_open_file, path)
-    store = FileStore(resolved, reader, durability)
     try:
-        yield store
+        store = FileStore(resolved, reader, durability)
+        try:
+            yield store
+        finally:
+            with trio.CancelScope(shield=True):
+                await store.aclose()
     finally:
         with trio.CancelScope(shield=True):
-            await store.aclose()
-            await in_thread(reader.close)
+            await close_in_thread(reader)
 
 
 def _open_file(path: str | os.PathLike[str]) -> tuple[Path, sqlite3.Connection]:

@@ -36,7 +36,7 @@ _PUT_BACK: Final = move_target(TargetState.RUNNING, TargetEvent.PUT_BACK).value
 _STARTED: Final = move_target(TargetState.PENDING, TargetEvent.START).value
 
 
-def restart(connection: sqlite3.Connection, *, owner: str, now: int) -> Restarted:
+def restart(connection: sqlite3.Connection, *, now: int) -> Restarted:
     """Put right what an earlier process left: see `Store.acquire`."""
     removal.adjust_overwriting(connection)
     live = [row[0] for row in connection.execute(f"SELECT id FROM batch_job WHERE {LIVE} ORDER BY rowid")]

@@ -3,6 +3,8 @@
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+import trio
+
 from .._model.errors import StoreError, StoreInUseError
 from .._model.lifecycle import JobEvent, JobState
 from .._model.store import NewJob
@@ -45,6 +47,31 @@ async def _one_owner(ledger: Ledger) -> None:
         raise AssertionError("the store has an owner and is acquired a second time")
     same(await ledger.everything(), before, "the store after that")
     hold(await ledger.stop(before[0].job.id), "the owner has lost the store")
+
+
+@rule("Of two acquires at the same time exactly one gets the store, the other one StoreInUseError.")
+async def _one_of_two(ledger: Ledger) -> None:
+    await ledger.store.release(OWNER)
+    owners: list[str] = []
+    refused: list[str] = []
+
+    async def acquire(owner: str) -> None:
+        try:
+            await ledger.store.acquire(owner, now=T0)
+        except StoreInUseError:
+            refused.append(owner)
+        else:
+            owners.append(owner)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(acquire, OWNER)
+        nursery.start_soon(acquire, _OTHER)
+    same((len(owners), len(refused)), (1, 1), "acquires that got the store, and that were refused")
+    await ledger.store.check(owners[0], now=T0)
+    await ledger.store.release(refused[0])
+    await ledger.store.check(owners[0], now=T0)
+    await ledger.store.release(owners[0])
+    await ledger.store.acquire(OWNER, now=T0)
 
 
 @rule("A step without an owner, or by one that is not the owner, is a StoreError and changes nothing.")

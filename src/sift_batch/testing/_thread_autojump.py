@@ -16,7 +16,7 @@ from trio.abc import Clock, Instrument
 from trio.lowlevel import Task
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from .._store.bridge import Writer
+from .._store.writer import Writer
 
 # A task whose frame of this code awaits nothing but its own rescheduling waits for a thread. One that
 # waits for a limiter's token does not: whoever holds the token is found by itself. Nor does one whose

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 import trio
-from traced import connect, insert, names, traced_writer
+from traced import Traced, connect, insert, names, traced_writer
+from trio.testing import wait_all_tasks_blocked
 
 from sift_batch import StoreError
 
@@ -80,7 +81,7 @@ async def test_closing_waits_for_no_lock_on_behalf_of_nobody(path: Path) -> None
 
 async def test_impatience_ends_with_a_store_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that stays locked for longer than the writer's patience is a StoreError."""
-    monkeypatch.setattr("sift_batch._store.bridge.LOCK_PATIENCE", 0.2)
+    monkeypatch.setattr("sift_batch._store.writer.LOCK_PATIENCE", 0.2)
     holder = connect(path)
     holder.execute("BEGIN IMMEDIATE")
     try:
@@ -92,3 +93,45 @@ async def test_impatience_ends_with_a_store_error(path: Path, monkeypatch: pytes
     finally:
         holder.close()
     assert names(path) == ["later"]
+
+
+async def test_what_did_not_fit_into_a_commit_can_leave(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step that was left over by a shared commit, and waits for a lock now, is cancelled at once."""
+    monkeypatch.setattr("sift_batch._store.writer.LOCK_PATIENCE", 3)
+    monkeypatch.setattr("sift_batch._store.writer._SHARE_SECONDS", -1)
+    holder = connect(path)
+    scope = trio.CancelScope()
+    connection = connect(path)
+    traced = Traced(connection)
+
+    def trace(statement: str) -> None:
+        # The holder's, the first of the group, and now that of what was left over.
+        traced.statements.append(statement)
+        if traced.statements.count("BEGIN IMMEDIATE") == 3 and not holder.in_transaction:
+            holder.execute("BEGIN IMMEDIATE")
+
+    async def left_over() -> None:
+        with scope:
+            await traced.writer.run(insert("withdrawn"))
+
+    connection.set_trace_callback(trace)
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(traced.writer.run, traced.hold)
+            await traced.held()
+            async with trio.open_nursery() as inner:
+                inner.start_soon(traced.writer.run, insert("kept"))
+                await wait_all_tasks_blocked()
+                inner.start_soon(left_over)
+                await wait_all_tasks_blocked()
+                traced.let_go()
+                while not holder.in_transaction:
+                    await trio.sleep(0.01)
+                started = time.monotonic()
+                scope.cancel()
+            assert time.monotonic() - started < 0.5
+    finally:
+        holder.close()
+        await traced.writer.aclose()
+    assert scope.cancelled_caught
+    assert names(path) == ["kept"]

@@ -1,0 +1,32 @@
+"""What if a Ctrl-C strikes between a block and the generator that opens and closes for it?
+
+The generator is protected, contextlib's own frames round it are not: a Ctrl-C in one of those would
+leave a connection open. Nothing is opened here. Next: `sqlite.py` and `reader.py`, which use it.
+"""
+
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+from typing import TypeVar
+
+from trio.lowlevel import enable_ki_protection
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Protected(AbstractAsyncContextManager[T_co]):
+    """The same context manager, entered and left as a whole: a Ctrl-C meanwhile waits for a checkpoint."""
+
+    __slots__ = ("_inner",)
+
+    def __init__(self, inner: AbstractAsyncContextManager[T_co]) -> None:
+        self._inner = inner
+
+    @enable_ki_protection
+    async def __aenter__(self) -> T_co:
+        return await self._inner.__aenter__()
+
+    @enable_ki_protection
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> bool | None:
+        return await self._inner.__aexit__(exc_type, exc, tb)

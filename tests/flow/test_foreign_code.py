@@ -1,0 +1,300 @@
+"""Stores, hooks and loggers are somebody else's code: what they raise, and when, breaks nothing of ours."""
+
+import copy
+import json
+import logging
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from sift_batch import (
+    Caller,
+    Config,
+    Hooks,
+    JobState,
+    Result,
+    StoreError,
+    Target,
+    open_runner,
+    open_store,
+)
+
+ALICE = Caller("alice")
+SERIES = [Target("http://a.example/1"), Target("http://a.example/2")]
+
+
+async def _fetch(caller: Caller, target: Target) -> Result:
+    await trio.sleep(1)
+    return Result("page")
+
+
+class _Proxy:
+    """A store that does something else for one operation."""
+
+    def __init__(self, store: Any, operation: str, instead: Any) -> None:
+        self._store, self._operation, self._instead = store, operation, instead
+
+    def __getattr__(self, name: str) -> Any:
+        return self._instead if name == self._operation else getattr(self._store, name)
+
+
+async def test_a_store_that_raises_before_it_is_awaited_refuses(autojump_clock: MockClock) -> None:
+    """A plain function that raises in place of a coroutine is a refused step, offered again."""
+    async with open_store(":memory:") as store:
+        calls = 0
+
+        def record(*args: Any, **kwargs: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            if calls == 1:
+                raise OSError("no coroutine yet")
+            return store.record(*args, **kwargs)
+
+        proxy: Any = _Proxy(store, "record", record)
+        async with open_runner(proxy, _fetch) as runner:
+            job = await runner.wait((await runner.submit(ALICE, SERIES)).id)
+            assert job is not None
+            assert (job.status, calls) == (JobState.DONE, 3)
+
+
+async def test_a_cancellation_in_a_stores_own_group_stays_one(autojump_clock: MockClock) -> None:
+    """A store with a nursery of its own hands a cancellation on in a group; the scope takes it."""
+    async with open_store(":memory:") as store:
+
+        async def submit(*args: Any, **kwargs: Any) -> Any:
+            try:
+                await trio.sleep_forever()
+            except trio.Cancelled as exc:
+                raise BaseExceptionGroup("of a nursery", [exc]) from None
+
+        proxy: Any = _Proxy(store, "submit", submit)
+        async with open_runner(proxy, _fetch) as runner:
+            with trio.move_on_after(1) as scope:
+                await runner.submit(ALICE, SERIES)
+            assert scope.cancelled_caught
+
+
+async def test_an_interrupt_in_a_stores_own_group_comes_out(autojump_clock: MockClock) -> None:
+    """A Ctrl-C inside a store's nursery is no refusal of the store."""
+    async with open_store(":memory:") as store:
+
+        async def job(*args: Any, **kwargs: Any) -> Any:
+            await trio.lowlevel.checkpoint()
+            raise BaseExceptionGroup("of a nursery", [KeyboardInterrupt()])
+
+        proxy: Any = _Proxy(store, "job", job)
+        async with open_runner(proxy, _fetch) as runner:
+            with pytest.raises(KeyboardInterrupt):
+                await runner.job("0" * 32)
+
+
+async def test_a_cancelled_submit_is_cancelled_before_it_is_refused(autojump_clock: MockClock) -> None:
+    """In a cancelled scope a submit raises `Cancelled` and has told nobody, whatever is wrong with it."""
+
+    class Refusals(Hooks):
+        told: list[str] = []  # noqa: RUF012 - one test, one list
+
+        def refused(self, reason: str) -> None:
+            self.told.append(reason)
+
+    async with open_store(":memory:") as store, open_runner(store, _fetch, hooks=Refusals()) as runner:
+        for series in ([], "text"):
+            with trio.CancelScope() as scope:
+                scope.cancel()
+                await runner.submit(ALICE, series)  # type: ignore[arg-type]
+            assert scope.cancelled_caught
+    assert Refusals.told == []
+
+
+async def test_a_hook_that_ends_the_program_strands_no_job(autojump_clock: MockClock) -> None:
+    """A hook that raises `SystemExit` in a submit or a cancel comes out, and the engine goes on right."""
+
+    class Exits(Hooks):
+        def job(self, outcome: str) -> None:
+            if outcome in ("created", "cancelled"):
+                raise SystemExit(outcome)
+
+    async with open_store(":memory:") as store, open_runner(store, _fetch, hooks=Exits()) as runner:
+        with pytest.raises(SystemExit, match="created"):
+            await runner.submit(ALICE, SERIES)
+        (job,) = await runner.jobs()
+        await trio.sleep(0.5)
+        with pytest.raises(SystemExit, match="cancelled"):
+            await runner.cancel(job.id)
+        settled = await runner.wait(job.id)
+        assert settled is not None
+        assert (settled.status, settled.targets_done) == (JobState.CANCELLED, 1)
+        assert runner.statistics().running == 0
+
+
+def _logger(level: int, handler: logging.Handler) -> logging.Logger:
+    log = logging.getLogger(f"{__name__}.{type(handler).__qualname__}")
+    log.handlers = [handler]
+    log.propagate = False
+    log.setLevel(level)
+    return log
+
+
+class _Exits(logging.Handler):
+    def __init__(self, event: str) -> None:
+        super().__init__()
+        self._event = event
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.getMessage().startswith(self._event):
+            raise SystemExit(self._event)
+
+
+@pytest.mark.parametrize("event", ["runner.closing", "runner.closed"])
+async def test_a_logger_that_ends_the_program_lets_the_runner_close(
+    event: str, autojump_clock: MockClock
+) -> None:
+    """A logger that raises `SystemExit` while the runner closes neither hangs it nor keeps the store."""
+    log = _logger(logging.INFO, _Exits(event))
+    async with open_store(":memory:") as store:
+        with trio.fail_after(100):
+            with pytest.raises(SystemExit, match=event):
+                async with open_runner(store, _fetch, log=log) as runner:
+                    await runner.submit(ALICE, SERIES)
+        async with open_runner(store, _fetch):
+            pass
+
+
+async def test_a_stubborn_fetch_is_told_of_by_the_end_of_the_grace(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """When the surrounding scope is cancelled, a fetch that can't be ended is logged 5 s after the grace."""
+    told: list[float] = []
+
+    class Notes(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if record.getMessage().startswith("fetch.stuck"):
+                told.append(trio.current_time())
+
+    async def stubborn(caller: Caller, target: Target) -> Result:
+        with trio.CancelScope(shield=True):
+            await trio.sleep(100)
+        return Result("late")
+
+    log = _logger(logging.WARNING, Notes())
+    began = trio.current_time()
+    async with open_store(":memory:") as store:
+        with trio.CancelScope() as outer:
+            async with open_runner(store, stubborn, Config(shutdown_grace=30), log=log) as runner:
+                await runner.submit(ALICE, SERIES)
+                await trio.sleep(1)
+                outer.cancel()
+                with trio.CancelScope(shield=True):
+                    await trio.sleep(60)
+    assert [at - began for at in told] == [pytest.approx(36)]
+
+
+async def test_a_slow_store_is_no_stuck_fetch(autojump_clock: MockClock) -> None:
+    """A result that takes long to store is not logged as a fetch that goes on."""
+    lines: list[str] = []
+
+    class Lines(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            lines.append(record.getMessage())
+
+    log = _logger(logging.WARNING, Lines())
+    async with open_store(":memory:") as store:
+
+        async def record(*args: Any, **kwargs: Any) -> Any:
+            with trio.CancelScope(shield=True):
+                await trio.sleep(60)
+            return await store.record(*args, **kwargs)
+
+        proxy: Any = _Proxy(store, "record", record)
+        async with open_runner(proxy, _fetch, Config(shutdown_grace=0), log=log) as runner:
+            await runner.submit(ALICE, SERIES)
+            await trio.sleep(2)
+            assert runner.statistics().in_flight == 0
+    assert not [line for line in lines if line.startswith("fetch.stuck")]
+
+
+async def test_a_job_that_was_cancelled_before_its_fetch_never_began_one(autojump_clock: MockClock) -> None:
+    """`Hooks.queued` is called with the first fetch, so not for a job that is ended before it."""
+
+    class Queued(Hooks):
+        seconds: list[float] = []  # noqa: RUF012 - one test, one list
+
+        def queued(self, seconds: float) -> None:
+            self.seconds.append(seconds)
+
+    async with open_store(":memory:") as store:
+        began = trio.Event()
+
+        async def begin(*args: Any, **kwargs: Any) -> Any:
+            work = await store.begin(*args, **kwargs)
+            began.set()
+            await trio.sleep(1)
+            return work
+
+        proxy: Any = _Proxy(store, "begin", begin)
+        async with open_runner(proxy, _fetch, hooks=Queued()) as runner:
+            job_id = (await runner.submit(ALICE, SERIES)).id
+            await began.wait()
+            assert await runner.cancel(job_id)
+            await runner.wait(job_id)
+    assert Queued.seconds == []
+
+
+async def test_a_ready_that_is_not_come_for_is_forgone(autojump_clock: MockClock) -> None:
+    """A target that was told of a slot and then ended from outside gives the slot back at once."""
+    forgone: list[float] = []
+
+    async def ready() -> None:
+        await trio.sleep(1)
+
+    ready.forgo = lambda: forgone.append(trio.current_time())  # type: ignore[attr-defined]
+    from sift_batch import RetryLater
+
+    async def busy(caller: Caller, target: Target) -> Result:
+        raise RetryLater(ready=ready, reason="gate")
+
+    async with open_store(":memory:") as store:
+
+        async def stop(*args: Any, **kwargs: Any) -> Any:
+            await trio.sleep(5)
+            return await store.stop(*args, **kwargs)
+
+        proxy: Any = _Proxy(store, "stop", stop)
+        async with open_runner(proxy, busy) as runner:
+            job_id = (await runner.submit(ALICE, SERIES)).id
+            await trio.sleep(0.5)
+            began = trio.current_time()
+            assert await runner.cancel(job_id)
+    assert forgone == [pytest.approx(began + 0.5)]
+
+
+def test_the_default_meta_is_a_dict() -> None:
+    """A result without meta can be dumped, copied and told from none."""
+    result = Result("x")
+    assert json.dumps(result.meta) == "{}"
+    assert copy.deepcopy(result) == result
+
+
+async def test_store_errors_are_still_store_errors(autojump_clock: MockClock) -> None:
+    """A refused read raises the store's own error, not a wrapped one."""
+    async with open_store(":memory:") as store:
+        refusal = StoreError("no")
+
+        async def job(*args: Any, **kwargs: Any) -> Any:
+            await trio.lowlevel.checkpoint()
+            raise refusal
+
+        proxy: Any = _Proxy(store, "job", job)
+        async with open_runner(proxy, _fetch) as runner:
+            with pytest.raises(StoreError) as caught:
+                await runner.job("0" * 32)
+            assert caught.value is refusal
+
+
+async def test_what_can_be_no_id_is_unknown(autojump_clock: MockClock) -> None:
+    """Waiting for something that can be no id ends at once, like waiting for an unknown job."""
+    async with open_store(":memory:") as store, open_runner(store, _fetch) as runner:
+        for odd in (["no id"], None, 3, "\ud800", "a/b"):
+            assert await runner.wait(odd) is None  # type: ignore[arg-type]
