@@ -11,6 +11,7 @@ from ._model.hooks import Hooks
 from ._model.store import Store
 from ._model.values import FetchFunc
 from ._observe.log import open_event_log
+from ._protected import Protected
 
 _DEFAULTS = Config()
 
@@ -38,4 +39,4 @@ def open_runner(
 
     Raises `StoreInUseError` while another runner owns the store, in any process, and `StoreError`.
     """
-    return open_engine(store, fetch, config, hooks=hooks, now=now, log=open_event_log(log))
+    return Protected(open_engine(store, fetch, config, hooks=hooks, now=now, log=open_event_log(log)))

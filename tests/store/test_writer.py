@@ -272,28 +272,26 @@ async def test_a_rollback_that_fails_is_made_up_for(path: Path, monkeypatch: pyt
 
 def test_a_ctrl_c_does_not_cut_the_closing_short(path: Path) -> None:
     """A close that a Ctrl-C meets returns only when the thread has ended; the Ctrl-C comes after it."""
+    closed: list[bool] = []
 
     async def main() -> None:
         connection = connect(path)
         traced = Traced(connection)
 
-        async def let_go() -> None:
+        async def interrupt() -> None:
             await wait_all_tasks_blocked()
             signal.raise_signal(signal.SIGINT)
             await wait_all_tasks_blocked()
             traced.let_go()
 
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(traced.writer.run, traced.hold)
-            await traced.held()
-            nursery.start_soon(let_go)
-            await traced.writer.aclose()
-            with pytest.raises(sqlite3.ProgrammingError, match="closed"):
-                connection.execute("SELECT 1")
-            closed.append(True)
-
-    closed: list[bool] = []
+        trio.lowlevel.spawn_system_task(traced.writer.run, traced.hold)
+        await traced.held()
+        trio.lowlevel.spawn_system_task(interrupt)
+        await traced.writer.aclose()
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            connection.execute("SELECT 1")
+        closed.append(True)
 
     with pytest.raises(KeyboardInterrupt):
-        trio.run(main, restrict_keyboard_interrupt_to_checkpoints=True, strict_exception_groups=False)
+        trio.run(main)
     assert closed == [True]

@@ -1,5 +1,6 @@
 """What does the writer do while another process keeps the file locked?"""
 
+import threading
 import time
 from pathlib import Path
 
@@ -100,6 +101,7 @@ async def test_what_did_not_fit_into_a_commit_can_leave(path: Path, monkeypatch:
     monkeypatch.setattr("sift_batch._store.writer.LOCK_PATIENCE", 3)
     monkeypatch.setattr("sift_batch._store.writer._SHARE_SECONDS", -1)
     holder = connect(path)
+    locked = threading.Event()
     scope = trio.CancelScope()
     connection = connect(path)
     traced = Traced(connection)
@@ -109,6 +111,7 @@ async def test_what_did_not_fit_into_a_commit_can_leave(path: Path, monkeypatch:
         traced.statements.append(statement)
         if traced.statements.count("BEGIN IMMEDIATE") == 3 and not holder.in_transaction:
             holder.execute("BEGIN IMMEDIATE")
+            locked.set()
 
     async def left_over() -> None:
         with scope:
@@ -125,8 +128,7 @@ async def test_what_did_not_fit_into_a_commit_can_leave(path: Path, monkeypatch:
                 inner.start_soon(left_over)
                 await wait_all_tasks_blocked()
                 traced.let_go()
-                while not holder.in_transaction:
-                    await trio.sleep(0.01)
+                assert await trio.to_thread.run_sync(locked.wait, 10)
                 started = time.monotonic()
                 scope.cancel()
             assert time.monotonic() - started < 0.5

@@ -134,8 +134,8 @@ BREAKAGES = (
     Breakage(sqlite, "if self._owner is not None:", "if False:", "another one gets StoreInUseError"),
     Breakage(
         sqlite,
-        "        self._owner = owner\n        try:\n            found = await self._inline.run(partial(steps.restart, now=now))\n",
-        "        try:\n            found = await self._inline.run(partial(steps.restart, now=now))\n            self._owner = owner\n",
+        "self._owner = owner\n        try:\n            found",
+        "await trio.lowlevel.checkpoint()\n        self._owner = owner\n        try:\n            found",
         "Of two acquires at the same time",
     ),
     Breakage(sqlite, "self._writes is None or owner != self._owner", "self._writes is None", "not the owner"),

@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 import trio
 from trio.lowlevel import enable_ki_protection
 
-from .._model.config import Config, check_number
+from .._model.config import Config, check_index, check_number
 from .._model.events import EventLog
 from .._model.hooks import Hooks
 from .._model.lifecycle import JobEvent, JobState
@@ -129,7 +129,7 @@ class Runner:
         has not settled, `CallerBusyError`, `JobsBusyError` and `StoreError`.
         """
         await self._closing.check_accepting()
-        return await self._intake.rerun(caller, job_id)
+        return await self._intake.rerun(caller, _id(job_id))
 
     # ---- one job
 
@@ -141,13 +141,13 @@ class Runner:
         the job settles; a target that waits goes back to `pending`; no further target starts.
         """
         self._closing.check_open()
-        return await self._ending.stop(job_id, JobEvent.CANCEL, caller=caller_name(caller))
+        return await self._ending.stop(_id(job_id), JobEvent.CANCEL, caller=caller_name(caller))
 
     @enable_ki_protection
     async def delete(self, job_id: str, *, caller: Caller | str | None = None) -> bool:
         """Remove a settled job with its results; False for one that is unknown or has not settled."""
         self._closing.check_open()
-        removed = await self._ledger.delete(job_id, caller_name(caller))
+        removed = await self._ledger.delete(_id(job_id), caller_name(caller))
         if removed is None:
             return False
         self._signals.log.bind(job_id=removed.job_id).event("job.deleted")
@@ -160,12 +160,12 @@ class Runner:
         A lapsed job can't be touched back to life; an unknown one is passed over.
         """
         self._closing.check_open()
-        await self._ledger.touch(job_id, caller_name(caller))
+        await self._ledger.touch(_id(job_id), caller_name(caller))
 
     async def job(self, job_id: str, *, caller: Caller | str | None = None) -> Job | None:
         """Return the job as it is stored, or None for one that is unknown or lapsed. A pure read."""
         self._closing.check_open()
-        return await self._ledger.job(job_id, caller_name(caller))
+        return await self._ledger.job(_id(job_id), caller_name(caller))
 
     async def status(
         self,
@@ -181,10 +181,12 @@ class Runner:
         Without `results`, no result is read from the disk and each `result` is None.
         """
         self._closing.check_open()
-        _check_index("start", start)
+        check_index("start", start)
         if stop is not None:
-            _check_index("stop", stop)
-        return await self._ledger.status(job_id, caller_name(caller), results=results, start=start, stop=stop)
+            check_index("stop", stop)
+        return await self._ledger.status(
+            _id(job_id), caller_name(caller), results=results, start=start, stop=stop
+        )
 
     async def jobs(
         self,
@@ -217,7 +219,7 @@ class Runner:
         name = caller_name(caller)
         if name is None:
             raise TypeError("gone needs the caller whose job it was")
-        return await self._ledger.gone(job_id, name)
+        return await self._ledger.gone(_id(job_id), name)
 
     # ---- waiting
 
@@ -227,7 +229,7 @@ class Runner:
         Raises `trio.ClosedResourceError` as soon as it is certain that it will not settle here.
         """
         self._closing.check_open()
-        return await self._feeds.wait(job_id, caller_name(caller))
+        return await self._feeds.wait(_id(job_id), caller_name(caller))
 
     def watch(
         self, job_id: str, *, caller: Caller | str | None = None
@@ -239,7 +241,7 @@ class Runner:
         the job goes while it is followed, and `trio.ClosedResourceError` like `wait`.
         """
         self._closing.check_open()
-        return Watch(self._feeds, job_id, caller_name(caller))
+        return Watch(self._feeds, _id(job_id), caller_name(caller))
 
     def results(
         self, job_id: str, *, start: int = 0, caller: Caller | str | None = None
@@ -250,8 +252,8 @@ class Runner:
         over and the stream ends. An unknown job yields nothing. Raises like `watch`.
         """
         self._closing.check_open()
-        _check_index("start", start)
-        return Results(self._feeds, job_id, caller_name(caller), start)
+        check_index("start", start)
+        return Results(self._feeds, _id(job_id), caller_name(caller), start)
 
     async def drain(self) -> None:
         """Wait until no job is live or unsettled. Stops nothing, and new submits prolong it.
@@ -279,7 +281,7 @@ class Runner:
     def progress(self, job_id: str, *, caller: Caller | str | None = None) -> Progress | None:
         """Return why a live job waits and how fast it goes; None for any other. From memory."""
         self._closing.check_open()
-        live = self._roster.get(job_id)
+        live = self._roster.get(_id(job_id))
         name = caller_name(caller)
         if live is None or live.ended or (name is not None and live.caller.name != name):
             return None
@@ -343,11 +345,11 @@ class Runner:
         signals.log.event("runner.opened", workers=self._workers, restarted=restarted)
 
 
-def _check_index(name: str, value: object) -> None:
-    if type(value) is not int:
-        raise TypeError(f"{name} must be a whole number, not {type(value).__name__}")
-    if value < 0:
-        raise ValueError(f"{name} must be at least 0, not {value}")
+def _id(job_id: str) -> str:
+    """Return the id as it is; what can be no id is unknown, but for the commonest slip there is a word."""
+    if isinstance(job_id, Submission):
+        raise TypeError("this is a Submission in place of a job's id; give its .id")
+    return job_id
 
 
 @asynccontextmanager
@@ -366,6 +368,11 @@ async def open_engine(
         raise TypeError(f"fetch must be an async function, not {type(fetch).__name__}")
     if not isinstance(config, Config):
         raise TypeError(f"config must be a Config, not {type(config).__name__}")
+    if not callable(getattr(store, "acquire", None)):
+        kind = type(store).__name__
+        raise TypeError(f"store must be what `async with open_store(...)` gives, not {kind}")
+    if isinstance(hooks, type):
+        raise TypeError(f"hooks must be an instance: {hooks.__name__}(), not the class")
     runner = Runner(store, fetch, config, hooks=hooks, now=now, log=log)
     async with runner.opened():
         yield runner

@@ -16,9 +16,9 @@ from trio.lowlevel import enable_ki_protection
 from .._model.config import check_index, check_number
 from .._model.lifecycle import JobState
 from .._model.values import Caller, Job, JobStatus, caller_name
+from .._protected import Protected
 from . import files
 from .bridge import Threads, close_in_thread, in_thread
-from .protected import Protected
 from .sqlite import SqliteReads
 
 

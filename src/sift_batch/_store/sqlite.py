@@ -35,9 +35,9 @@ from .._model.store import (
     Work,
 )
 from .._model.values import Caller, Job, JobStatus
+from .._protected import Protected
 from . import arrival, files, queries, removal, schema, steps
 from .bridge import Bridge, Inline, Threads, close_in_thread, in_thread, store_error
-from .protected import Protected
 from .writer import Writer
 
 IN_MEMORY = ":memory:"

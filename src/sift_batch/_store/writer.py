@@ -219,23 +219,26 @@ class Writer:
         """
         until = time.monotonic() + _SHARE_SECONDS
         done: list[_Ticket] = []
-        values: list[Any] = []
+        outcomes: list[outcome.Outcome[Any]] = []
+        last: outcome.Outcome[Any] = outcome.Value(None)
         waiting = iter(group)
-        try:
-            for ticket in waiting:
-                # One by one, and only now: what is left waits for the next transaction, perhaps behind
-                # another process's lock, and can be withdrawn as long as it does.
-                if self._claim([ticket]):
-                    done.append(ticket)
-                    values.append(ticket.step(self._connection))
-                    if time.monotonic() > until:
-                        break
-            self._connection.execute("COMMIT")
-        except BaseException as exc:  # noqa: ASYNC103 - in the thread: handed to who waits
-            self._recover(done, exc)
+        for ticket in waiting:
+            # One by one, and only now: what is left waits for the next transaction, perhaps behind
+            # another process's lock, and can be withdrawn as long as it does.
+            if not self._claim([ticket]):
+                continue
+            done.append(ticket)
+            last = outcome.capture(ticket.step, self._connection)
+            outcomes.append(last)
+            if isinstance(last, outcome.Error) or time.monotonic() > until:
+                break
+        if isinstance(last, outcome.Value):
+            last = outcome.capture(self._connection.execute, "COMMIT")
+        if isinstance(last, outcome.Error):
+            self._recover(done, last.error)
         else:
-            for ticket, value in zip(done, values, strict=True):
-                ticket.outcome = outcome.Value(value)
+            for ticket, value in zip(done, outcomes, strict=True):
+                ticket.outcome = value
         return done, list(waiting)
 
     def _recover(self, claimed: list[_Ticket], exc: BaseException) -> None:
