@@ -10,7 +10,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from sift_batch import Caller, Gate, Result, RetryLater, Target, TargetError
+from sift_batch import Caller, Gate, Result, RetryLater, Target, TargetError, attempt
 from sift_batch.testing import FETCH_RULES, FetchCase, ScriptedFetch, check_fetch
 
 FINE, BAD, FULL, SLOW = (Target(f"https://{name}.example/") for name in ("fine", "bad", "full", "slow"))
@@ -167,3 +167,14 @@ def test_each_rule_is_a_sentence_of_its_own() -> None:
     texts = [rule.text for rule in FETCH_RULES]
     assert len(set(texts)) == len(texts)
     assert all(text[0].isupper() and text.endswith(".") for text in texts)
+
+
+async def test_a_fetch_may_look_up_which_call_it_is() -> None:
+    """A fetch that reads `sift_batch.attempt`, as the engine lets it, passes."""
+
+    async def fetch(caller: Caller, target: Target) -> Result:
+        await trio.lowlevel.checkpoint()
+        return Result(f"{target.url} {attempt.get().number}")
+
+    await check_fetch(lambda: fetch)
+    assert attempt.get(None) is None
