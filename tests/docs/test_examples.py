@@ -36,6 +36,33 @@ def test_readme_example_is_short() -> None:
     assert "trio.run(" in example
 
 
+def test_readme_example_prints_errors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The README's program prints the error of a target that failed, in place of its content."""
+    monkeypatch.chdir(tmp_path)
+    (example,) = examples(ROOT / "README.md")
+    fetched = 'return Result(f"the page at {target.url}")'
+    assert fetched in example
+    exec(example.replace(fetched, 'raise OSError("no route")'), {})
+    assert capsys.readouterr().out.splitlines() == [
+        "https://example.org/ no route",
+        "https://example.com/ no route",
+    ]
+
+
+def test_readme_example_fetches_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A second run of the README's program answers from the stored job."""
+    monkeypatch.chdir(tmp_path)
+    (example,) = examples(ROOT / "README.md")
+    exec(example, {})
+    first = capsys.readouterr().out
+    exec(example.replace("return Result(", 'raise OSError("fetched again")  # Result('), {})
+    assert capsys.readouterr().out == first
+
+
 def test_serve_has_four_lines() -> None:
     """The `serve` of the guide has four lines."""
     (block,) = [text for text in examples(ROOT / "docs/embedding.md") if "async def serve(" in text]

@@ -137,6 +137,24 @@ def _logger(level: int, handler: logging.Handler) -> logging.Logger:
     return log
 
 
+async def test_a_hook_that_ends_the_program_lets_a_queued_job_go(autojump_clock: MockClock) -> None:
+    """A queued job whose cancel made a hook raise `SystemExit` has settled: `drain` returns."""
+
+    class Exits(Hooks):
+        def job(self, outcome: str) -> None:
+            if outcome == "cancelled":
+                raise SystemExit
+
+    config = Config(jobs_per_caller=2)
+    async with open_store(":memory:") as store, open_runner(store, _fetch, config, hooks=Exits()) as runner:
+        await runner.submit(ALICE, SERIES)
+        queued = await runner.submit(ALICE, SERIES[:1])
+        with pytest.raises(SystemExit):
+            await runner.cancel(queued.id)
+        with trio.fail_after(60):
+            await runner.drain()
+
+
 class _Exits(logging.Handler):
     def __init__(self, event: str) -> None:
         super().__init__()

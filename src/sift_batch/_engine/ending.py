@@ -37,11 +37,13 @@ class Ending:
 
     def settled(self, job: Job, live: LiveJob) -> None:
         """Tell that a job settled; called once for each, after the commit."""
-        # What follows from it first, then who is told: a hook or a logger may end the program.
+        self._let_go(job, live)
+        live.log.event("job.settled")
+
+    def _let_go(self, job: Job, live: LiveJob) -> None:
         self._feeds.settled(job)
         self._upkeep.after_settle(job.lease)
         self._roster.settled(live)
-        live.log.event("job.settled")
 
     async def stop(self, job_id: str, event: JobEvent, *, caller: str | None, error: str = "") -> bool:
         """End a live job from outside; False if there is none. Raises `StoreError`, changing nothing."""
@@ -55,11 +57,14 @@ class Ending:
                 return False
             self._roster.stored(live.id)
             live.stopped = event
+            # What follows from it first, then who is told: a hook or a logger may end the program.
             if live.scope is not None:
                 live.scope.cancel()
+            if job.settled:
+                self._let_go(job, live)
             self.ended(job, live)
             if job.settled:
-                self.settled(job, live)
+                live.log.event("job.settled")
             return True
         finally:
             live.stop_over()
