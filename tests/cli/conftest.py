@@ -17,7 +17,8 @@ import pytest
 class Site:
     """Answers every path: `/hold…` once it is let go, `/404…` with 404, `/busy…` first with 429.
 
-    `/big…` is a page of 60,000 characters. Every other path is a page with its own name.
+    `/later…` is 429 for ever, and asks for a minute. `/big…` is a page of 60,000 characters. Every
+    other path is a page with its own name.
     """
 
     def __init__(self, port: int) -> None:
@@ -45,12 +46,14 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         status = 404 if self.path.startswith("/404") else 200
         if self.path.startswith("/busy") and site.asked.count(self.path) == 1:
             status = 429
+        if self.path.startswith("/later"):
+            status = 429
         body = f"page {self.path}".encode() if not self.path.startswith("/big") else b"x" * 60_000
         self.send_response(status)
         self.send_header("Content-Type", "text/plain; charset=utf-8")
         self.send_header("Content-Length", str(len(body)))
         if status == 429:
-            self.send_header("Retry-After", "1")
+            self.send_header("Retry-After", "60" if self.path.startswith("/later") else "1")
         self.end_headers()
         self.wfile.write(body)
 

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -17,7 +18,11 @@ def test_help_has_examples_and_exit_codes(run):
     assert (done.code, done.err) == (0, "")
     assert b"sift-batch run -f urls.txt --out results.jsonl" in done.out
     text = run("run", "--help").out.decode()
-    for promise in ("Examples:", "130  stopped by Ctrl-C; 143 by SIGTERM", "guards no address"):
+    for promise in (
+        "Examples:",
+        "130  stopped by Ctrl-C; 143 by SIGTERM, 129 by SIGHUP",
+        "guards no address",
+    ):
         assert promise in text
 
 
@@ -34,6 +39,7 @@ def test_version_is_the_package_s(run):
         ("run", "--parallel", "0"),
         ("run", "--out"),
         ("run", "-x\x1b[2J"),
+        ("run", "-f", "a", "-f", "b"),
     ],
 )
 def test_a_usage_error_is_one_line_and_exit_2(run, args):
@@ -62,9 +68,9 @@ def test_help_into_a_closed_pipe_is_quiet(start):
     assert running.process.stderr.read() == b""
 
 
-def _python(code: str) -> subprocess.CompletedProcess:
+def _python(code: str, folder: Path | None = None) -> subprocess.CompletedProcess:
     return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ, timeout=60, cwd=folder
     )
 
 
@@ -81,13 +87,14 @@ def test_importing_the_fetch_loads_no_http_library():
     assert _python(code).stdout == "set()\n"
 
 
-def test_a_missing_extra_is_named():
+def test_a_missing_extra_is_named(tmp_path):
     """Without click, or without the HTTP library, one line names the extra that brings it."""
     code = "import sys; sys.modules[{!r}] = None; from sift_batch.cli import main; sys.exit(main({!r}))"
     done = _python(code.format("click", ["--help"]))
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "sift-batch[cli]" in done.stderr
-    done = _python(code.format("httpcore2", ["run", "http://127.0.0.1:1/"]))
-    assert done.returncode == 2
-    assert "sift-batch[fetch]" in done.stderr
-    assert "Traceback" not in done.stderr
+    for args in (["run", "http://127.0.0.1:1/", "--out", "o"], ["demo"]):
+        done = _python(code.format("httpcore2", args), tmp_path)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert "sift-batch[fetch]" in done.stderr
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

@@ -61,6 +61,31 @@ def test_an_interrupted_demo_is_carried_on(start, run, tmp_path, read):
 
 
 @pytest.mark.slow
+def test_a_second_demo_in_the_same_folder_disturbs_nothing(start, run, tmp_path):
+    """While a demo runs, another one in its folder is refused in one line and leaves its files alone."""
+    running = start("demo", "--dir", "d", "--json")
+    running.process.stderr.readline()
+    port = (tmp_path / "d" / "port").read_text()
+    done = run("demo", "--dir", "d")
+    assert (done.code, done.out, done.err.count("\n")) == (3, b"", 1)
+    assert "d/results.jsonl.sift: another runner owns this store" in done.err
+    assert (tmp_path / "d" / "port").read_text() == port
+    assert running.end().code == 0
+    done = run("demo", "--dir", "d", "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["carried"] == 0
+
+
+def test_a_demo_takes_no_results_that_are_not_its_own(run, tmp_path):
+    """A folder with somebody's results.jsonl in it is refused, and the file is as it was."""
+    (tmp_path / "results.jsonl").write_text("mine\n")
+    (tmp_path / "results.jsonl.sift").write_text("mine too\n")
+    done = run("demo", "--dir", ".")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert (tmp_path / "results.jsonl").read_text() == "mine\n"
+
+
+@pytest.mark.slow
 def test_the_demo_gets_along_with_ascii(run):
     """In a locale without other scripts the table comes out with escapes, and the demo ends well."""
     plain = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0", "NO_COLOR": "1"}

@@ -87,12 +87,27 @@ def test_standard_input_is_a_file_too(run, site):
     assert done.views[1]["line"] == 1
 
 
-def test_flags_fill_in_what_a_line_leaves_out(run, site):
-    """An option flag holds for the lines that don't set that option themselves."""
-    own = json.dumps({"url": site.url("/a"), "options": {"jq": ""}})
-    done = run("run", "--jq", ".", "-f", "-", stdin=f"{own}\n{site.url('/b')}\n".encode())
-    assert done.code == 1
-    assert [(view["status"], view["code"]) for view in done.views] == [("done", ""), ("failed", "bad_option")]
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--jq", "."),
+        ("--grep", "secret"),
+        ("--pages", "1"),
+        ("--question", "secret"),
+        ("--context",),
+        ("--recover",),
+        ("--mode", "secret"),
+    ],
+    ids=lambda flags: flags[0],
+)
+def test_a_flag_that_this_version_can_t_honour_is_refused(run, site, flags):
+    """Exit 2 and one line that names the flag, before anything is fetched; the help does not offer it."""
+    done = run("run", *flags, site.url("/a"))
+    assert (done.code, done.out, done.err.count("\n")) == (2, b"", 1)
+    assert flags[0] in done.err
+    assert "secret" not in done.err
+    assert site.asked == []
+    assert (flags[0] in run("run", "--help").out.decode()) == (flags[0] == "--mode")
 
 
 @pytest.mark.parametrize(
@@ -109,6 +124,10 @@ def test_flags_fill_in_what_a_line_leaves_out(run, site):
         b'{"url": "http://example.org/secret", "options": {"mood": 1}}',
         b'{"url": "http://example.org/secret", "options": {"mode": 1}}',
         b'{"url": "http://example.org/secret", "options": []}',
+        b'{"url": "http://example.org/secret", "options": {"grep": "secret"}}',
+        b'{"url": "http://example.org/secret", "options": {"mode": "secret"}}',
+        b'["http://example.org/secret"]',
+        b'"http://example.org/secret"',
         b'{"url": "http://example.org/secret", "n": ' + b"9" * 5_000 + b"}",
         b'{"url": "http://example.org/secret", "n": 1e999}',
         b'{"url": "http://example.org/secret", "n": NaN}',
@@ -180,7 +199,9 @@ def test_a_second_run_fetches_only_what_failed(run, site, tmp_path, read):
     done = run("run", *urls, site.url("/new"), "--out", "o")
     assert done.code == 1
     assert sorted(site.asked) == ["/404", "/new"]
-    assert "2 done targets are carried over" in done.err
+    assert "2 done targets are carried over from an earlier run, 2 are left; those that failed" in done.err
+    assert "4 targets: 3 done, 1 failed" in done.err
+    assert "the same command again tries failed targets again" in done.err
     views = read(tmp_path / "o")
     assert [view["status"] for view in views] == ["done", "failed", "done", "done"]
     assert views[2]["result"]["content"] == "page /b"
@@ -190,8 +211,9 @@ def test_options_are_part_of_what_is_carried_over(run, site):
     """A done target with other options is not the same target."""
     assert run("run", site.url("/a"), site.url("/404"), "--out", "o").code == 1
     site.asked.clear()
-    run("run", "--mode", "raw", site.url("/a"), site.url("/404"), "--out", "o")
+    done = run("run", "--mode", "raw", site.url("/a"), site.url("/404"), "--out", "o")
     assert sorted(site.asked) == ["/404", "/a"]
+    assert "nothing is carried over from the earlier run: the URLs or the options differ" in done.err
 
 
 def test_fresh_ignores_what_is_done(run, site):
@@ -216,7 +238,9 @@ def test_equal_targets_are_all_fetched(run, site):
     assert (done.code, len(done.views), len(site.asked)) == (0, 70, 70)
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_a_signal_stores_what_is_in_flight_and_a_second_run_carries_on(
     start, run, site, tmp_path, read, number, code
 ):
@@ -225,7 +249,7 @@ def test_a_signal_stores_what_is_in_flight_and_a_second_run_carries_on(
     running = start(*args)
     assert site.holding.acquire(timeout=20)
     running.signal(number)
-    assert b"1 fetch in flight will be finished and stored" in running.process.stderr.readline()
+    assert b"1 fetch in flight will be finished and stored, in 75 s" in running.process.stderr.readline()
     site.let_go.set()
     done = running.end()
     assert done.code == code
@@ -241,14 +265,16 @@ def test_a_signal_stores_what_is_in_flight_and_a_second_run_carries_on(
 
 
 def test_a_second_signal_ends_at_once(start, site, tmp_path):
-    """The second signal does not wait for the fetch in flight."""
+    """The second signal does not wait for the fetch in flight, and says what is kept."""
     running = start("run", site.url("/hold"), "--out", "o")
     assert site.holding.acquire(timeout=20)
     running.signal(signal.SIGINT)
     running.process.stderr.readline()
     began = time.monotonic()
     running.signal(signal.SIGINT)
-    assert running.end().code == 130
+    done = running.end()
+    assert done.code == 130
+    assert "what is done is kept in o.sift" in done.err
     assert time.monotonic() - began < 5
 
 
@@ -283,15 +309,17 @@ def test_a_store_in_use_is_exit_3_and_its_output_is_left_alone(start, run, site,
     assert site.holding.acquire(timeout=20)
     done = run("run", site.url("/b"), "--out", "o")
     assert done.code == 3
-    assert "another runner owns this store" in done.err
+    assert done.err.startswith("sift-batch: o.sift: another runner owns this store")
+    assert done.err.count("\n") == 1
     assert (tmp_path / "o").read_bytes().count(b"\n") == 1
     site.let_go.set()
     assert running.end().code == 0
 
 
 @pytest.mark.parametrize("kind", ["text", "other database", "missing folder", "out is a folder"])
-def test_a_store_or_output_that_cant_be_used_is_exit_3(run, site, tmp_path, kind):
-    """What is not a store of ours, and an output that can't be opened, is one line and exit 3."""
+@pytest.mark.parametrize("flags", [(), ("--fresh",)])
+def test_a_store_or_output_that_cant_be_used_is_exit_3(run, site, tmp_path, kind, flags):
+    """What is no store of ours, and an output that can't be opened, is one line with its name and exit 3."""
     out = "o"
     if kind == "text":
         (tmp_path / "o.sift").write_text("my diary")
@@ -301,10 +329,12 @@ def test_a_store_or_output_that_cant_be_used_is_exit_3(run, site, tmp_path, kind
         connection.close()
     else:
         out = "no/such/o" if kind == "missing folder" else "."
-    done = run("run", site.url("/a"), "--out", out)
-    assert done.code == 3
-    assert "Traceback" not in done.err
+    done = run("run", site.url("/a"), "--out", out, *flags)
+    assert (done.code, done.err.count("\n")) == (3, 1)
+    assert ("o.sift: " if out == "o" else out) in done.err
+    assert kind != "missing folder" or "the folder no/such does not exist" in done.err
     assert site.asked == []
+    assert not (tmp_path / "o").exists()
     if kind == "text":
         assert (tmp_path / "o.sift").read_text() == "my diary"
 
@@ -379,8 +409,9 @@ def test_lines_are_ascii_without_controls(run, site):
 
 
 def test_quiet_says_nothing(run, site):
-    """-q leaves standard error empty on a run without trouble."""
+    """-q leaves standard error empty on a run without trouble, with --json too."""
     assert run("run", "-q", site.url("/a")).err == ""
+    assert run("run", "-q", "--json", site.url("/a")).err == ""
 
 
 def test_json_gives_a_summary(run, site):

@@ -62,7 +62,7 @@ def test_other_keys_come_back_as_they_were(extra):
 
 def test_targets_come_back_in_order_with_place_line_and_options():
     """Targets of arguments come before those of the file; each can be read again and again."""
-    data = b'\n{"url": "http://c.example/", "options": {"grep": "x", "context": false}}'
+    data = b'\n{"url": "http://c.example/", "options": {"mode": "raw", "context": false}}'
     with Targets() as targets:
         read_targets(targets, ["http://a.example/"], io.BytesIO(data), {"mode": "text"}, lambda *_: None)
         for _ in range(2):
@@ -73,7 +73,7 @@ def test_targets_come_back_in_order_with_place_line_and_options():
                 None,
             )
             assert (second.idx, second.line) == (1, 2)
-            assert second.target.options == Options(mode="text", grep="x", context=False)
+            assert second.target.options == Options(mode="raw", context=False)
 
 
 def test_two_readers_don_t_disturb_each_other():
@@ -116,3 +116,10 @@ def test_many_lines_take_no_memory():
     finally:
         tracemalloc.stop()
     assert peak < 5 * 2**20
+
+
+def test_a_line_s_own_options_win():
+    """The defaults hold only for what a line's own options leave out."""
+    line = b'{"url": "http://a.example/", "options": {"mode": "html"}}\nhttp://b.example/'
+    items, _, _ = _read(line, defaults={"mode": "raw"})
+    assert [item.target.options.mode for item in items] == ["html", "raw"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from flow_stage import ALICE, Told, audit, idle, left_clean, series, stage, wide
+from flow_stage import ALICE, audit, idle, left_clean, series, stage, wide
 
 from sift_batch import (
     Caller,
@@ -63,25 +63,27 @@ async def test_two_fatal_fetches_give_one_bare_exception(autojump_clock: object)
                 await trio.sleep_forever()
 
 
-@pytest.mark.parametrize("where", ["submit", "ended", "queued", "in_flight", "swept", "stored"])
+@pytest.mark.parametrize("where", ["lapsed", "sweep", "begin", "record", "evict"])
 async def test_an_interrupt_in_the_engines_own_tasks_comes_out_bare(
     autojump_clock: object, where: str
 ) -> None:
-    """A KeyboardInterrupt that hits any of the engine's tasks (here in a hook) comes out bare."""
+    """A KeyboardInterrupt in any of the engine's tasks (here in a step of the store) comes out bare."""
 
-    class Hit(Told):
-        def __getattribute__(self, name: str) -> Any:
-            if name == where and len(self.of("depth")) > 1:
-                raise KeyboardInterrupt
-            return super().__getattribute__(name)
+    class Hit:
+        def __init__(self, store: Any) -> None:
+            self._store = store
+
+        def __getattr__(self, name: str) -> Any:
+            return hit if name == where else getattr(self._store, name)
+
+    async def hit(*args: object, **kwargs: object) -> None:
+        raise KeyboardInterrupt
 
     async with left_clean() as store:
-        hit = Hit()
         with pytest.raises(KeyboardInterrupt):
-            async with stage(wide(ttl=10), store=store, hooks=hit) as on:
-                if where == "submit":
-                    raise KeyboardInterrupt
-                await on.done(1)
+            async with stage(wide(ttl=10, max_bytes=1), store=Hit(store)) as on:
+                await on.submit(1)
+                await on.submit(2)
                 await trio.sleep_forever()
 
 

@@ -20,6 +20,7 @@ from sift_batch import (
     open_runner,
     open_store,
 )
+from sift_batch.testing import FaultyStore, ScriptedFetch, WallClock
 
 ALICE = Caller("alice")
 SERIES = [Target("http://a.example/1"), Target("http://a.example/2")]
@@ -108,76 +109,64 @@ async def test_a_cancelled_submit_is_cancelled_before_it_is_refused(autojump_clo
     assert Refusals.told == []
 
 
-async def test_a_hook_that_ends_the_program_strands_no_job(autojump_clock: MockClock) -> None:
-    """A hook that raises `SystemExit` in a submit or a cancel comes out, and the engine goes on right."""
+class _Exits(Hooks):
+    """Raises `SystemExit` wherever a hook has one name."""
 
-    class Exits(Hooks):
-        def job(self, outcome: str) -> None:
-            if outcome in ("created", "cancelled"):
-                raise SystemExit(outcome)
+    def __init__(self, name: str) -> None:
+        self._name = name
 
-    async with open_store(":memory:") as store, open_runner(store, _fetch, hooks=Exits()) as runner:
-        with pytest.raises(SystemExit, match="created"):
-            await runner.submit(ALICE, SERIES)
-        (job,) = await runner.jobs()
-        await trio.sleep(0.5)
-        with pytest.raises(SystemExit, match="cancelled"):
-            await runner.cancel(job.id)
-        settled = await runner.wait(job.id)
-        assert settled is not None
-        assert (settled.status, settled.targets_done) == (JobState.CANCELLED, 1)
-        assert runner.statistics().running == 0
+    def __getattribute__(self, name: str) -> Any:
+        if not name.startswith("_") and name == self._name:
+            raise SystemExit(name)
+        return super().__getattribute__(name)
+
+
+_HOOKS = [name for name in vars(Hooks) if not name.startswith("_")]
+
+
+@pytest.mark.parametrize("name", _HOOKS)
+async def test_a_hook_that_asks_for_an_exit_strands_no_job(name: str, autojump_clock: MockClock) -> None:
+    """A hook that raises `SystemExit`, whichever it is, changes nothing of what happens to the jobs."""
+    config = Config(jobs_per_caller=9)
+    async with open_store(":memory:") as store:
+        async with open_runner(store, _fetch, config, hooks=_Exits(name)) as runner:
+            done = await runner.submit(ALICE, SERIES)
+            queued = await runner.submit(ALICE, SERIES[:1])
+            assert await runner.cancel(queued.id)
+            with trio.fail_after(60):
+                await runner.drain()
+            job = await runner.job(done.id)
+            assert job is not None
+            assert job.status is JobState.DONE
+            stored = sum(item.nbytes for item in await runner.jobs())
+            assert (runner.statistics().stored_bytes, runner.statistics().in_flight) == (stored, 0)
+
+
+class _ExitingHandler(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        raise SystemExit(record.getMessage())
+
+
+async def test_a_logger_that_asks_for_an_exit_changes_nothing(autojump_clock: MockClock) -> None:
+    """A logger that raises `SystemExit` at each event neither hangs the runner nor keeps the store."""
+    log = logging.getLogger(f"{__name__}.exits")
+    log.handlers, log.propagate = [_ExitingHandler()], False
+    log.setLevel(logging.DEBUG)
+    async with open_store(":memory:") as store:
+        with trio.fail_after(100):
+            async with open_runner(store, _fetch, log=log) as runner:
+                job = await runner.wait((await runner.submit(ALICE, SERIES)).id)
+                assert job is not None
+                assert job.status is JobState.DONE
+        async with open_runner(store, _fetch):
+            pass
 
 
 def _logger(level: int, handler: logging.Handler) -> logging.Logger:
     log = logging.getLogger(f"{__name__}.{type(handler).__qualname__}")
-    log.handlers = [handler]
-    log.propagate = False
+    log.handlers, log.propagate = [handler], False
     log.setLevel(level)
     return log
-
-
-async def test_a_hook_that_ends_the_program_lets_a_queued_job_go(autojump_clock: MockClock) -> None:
-    """A queued job whose cancel made a hook raise `SystemExit` has settled: `drain` returns."""
-
-    class Exits(Hooks):
-        def job(self, outcome: str) -> None:
-            if outcome == "cancelled":
-                raise SystemExit
-
-    config = Config(jobs_per_caller=2)
-    async with open_store(":memory:") as store, open_runner(store, _fetch, config, hooks=Exits()) as runner:
-        await runner.submit(ALICE, SERIES)
-        queued = await runner.submit(ALICE, SERIES[:1])
-        with pytest.raises(SystemExit):
-            await runner.cancel(queued.id)
-        with trio.fail_after(60):
-            await runner.drain()
-
-
-class _Exits(logging.Handler):
-    def __init__(self, event: str) -> None:
-        super().__init__()
-        self._event = event
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if record.getMessage().startswith(self._event):
-            raise SystemExit(self._event)
-
-
-@pytest.mark.parametrize("event", ["runner.closing", "runner.closed"])
-async def test_a_logger_that_ends_the_program_lets_the_runner_close(
-    event: str, autojump_clock: MockClock
-) -> None:
-    """A logger that raises `SystemExit` while the runner closes neither hangs it nor keeps the store."""
-    log = _logger(logging.INFO, _Exits(event))
-    async with open_store(":memory:") as store:
-        with trio.fail_after(100):
-            with pytest.raises(SystemExit, match=event):
-                async with open_runner(store, _fetch, log=log) as runner:
-                    await runner.submit(ALICE, SERIES)
-        async with open_runner(store, _fetch):
-            pass
 
 
 async def test_a_stubborn_fetch_is_told_of_by_the_end_of_the_grace(
@@ -316,3 +305,64 @@ async def test_what_can_be_no_id_is_unknown(autojump_clock: MockClock) -> None:
     async with open_store(":memory:") as store, open_runner(store, _fetch) as runner:
         for odd in (["no id"], None, 3, "\ud800", "a/b"):
             assert await runner.wait(odd) is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("refused", [{"stop"}, {"stop", "record"}, {"stop", "settle"}, None])
+async def test_nobody_waits_for_ever_when_a_timeout_is_refused(
+    refused: set[str] | None, autojump_clock: MockClock
+) -> None:
+    """When the store refuses the end of an overdue job until the runner is left, all waits end as closed."""
+    ended: list[str] = []
+    async with open_store(":memory:") as inner, trio.open_nursery() as outside:
+        store = FaultyStore(inner)
+        config = Config(job_timeout=3, shutdown_grace=20)
+        async with open_runner(store, ScriptedFetch(latency=5), config) as runner:
+            job_id = (await runner.submit(ALICE, SERIES)).id
+
+            async def closed(name: str) -> None:
+                with pytest.raises((trio.ClosedResourceError, StoreError)):
+                    await follow(name)
+                ended.append(name)
+
+            async def follow(name: str) -> None:
+                if name == "drain":
+                    await runner.drain()
+                elif name == "wait":
+                    await runner.wait(job_id)
+                else:
+                    async with getattr(runner, name)(job_id) as steps:
+                        async for _ in steps:
+                            pass
+
+            for name in ("wait", "drain", "watch", "results"):
+                outside.start_soon(closed, name)
+            await trio.sleep(1)
+            store.fail(operations=refused) if refused else store.fail()
+            await trio.sleep(1)
+        await trio.sleep(1)
+        assert sorted(ended) == ["drain", "results", "wait", "watch"]
+
+
+async def test_one_row_that_cannot_be_removed_keeps_no_other(autojump_clock: MockClock) -> None:
+    """A lapsed job that the store can't remove is left for the next turn; all others are swept."""
+    clock = WallClock()
+    config = Config(ttl=10, sweep_every=5, jobs_per_caller=9)
+    async with open_store(":memory:") as store:
+        bad: list[str] = []
+
+        async def sweep(owner: str, job_id: str, **rest: Any) -> Any:
+            if job_id in bad:
+                await trio.lowlevel.checkpoint()
+                raise StoreError("a bad row")
+            return await store.sweep(owner, job_id, **rest)
+
+        proxy: Any = _Proxy(store, "sweep", sweep)
+        async with open_runner(proxy, _fetch, config, now=clock) as runner:
+            for n in range(5):
+                submission = await runner.submit(ALICE, [Target(f"http://a.example/{n}")])
+                bad[:] = bad or [submission.id]
+            await runner.drain()
+            await trio.sleep(60)
+            reads = await store.jobs(caller=None, status=None, before=None, limit=9, now=0, ttl=1e9)
+            assert reads is not None
+            assert [job.id for job in reads] == bad

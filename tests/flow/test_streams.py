@@ -497,3 +497,18 @@ async def test_delete_removes_settled_jobs_alone(autojump_clock: object) -> None
         await on.runner.drain()
         audit(on.rows, on.runner, settled=True)
         assert len(series(2)) == 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_stream_has_one_reader(autojump_clock: object, kind: str) -> None:
+    """A second task that reads the same stream object is refused, so that nothing is given twice."""
+    async with stage(fetch=ScriptedFetch(latency=5)) as on:
+        job_id = await on.submit(2)
+        async with getattr(on.runner, kind)(job_id) as steps, trio.open_nursery() as nursery:
+            if kind == "watch":
+                await anext(steps)
+                await anext(steps)
+            nursery.start_soon(anext, steps)
+            await trio.testing.wait_all_tasks_blocked()
+            with pytest.raises(trio.BusyResourceError):
+                await anext(steps)

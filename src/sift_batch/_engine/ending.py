@@ -57,7 +57,6 @@ class Ending:
                 return False
             self._roster.stored(live.id)
             live.stopped = event
-            # What follows from it first, then who is told: a hook or a logger may end the program.
             if live.scope is not None:
                 live.scope.cancel()
             if job.settled:
@@ -67,8 +66,11 @@ class Ending:
                 live.log.event("job.settled")
             return True
         finally:
-            live.stop_over()
-            if not live.settled:
-                # While the runner closes, whoever waits for the job counts on this try.
-                self._feeds.changed(job_id)
-                self._roster.changed.unpark_all()
+            self.stop_over(live)
+
+    def stop_over(self, live: LiveJob) -> None:
+        """Note that one try to end a job is over, and tell those who count on it while we close."""
+        live.stop_over()
+        if not live.settled:
+            self._feeds.changed(live.id)
+            self._roster.changed.unpark_all()

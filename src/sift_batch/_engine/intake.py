@@ -115,6 +115,7 @@ class Intake:
         job_id = secrets.token_hex(16)
         log = self._signals.log.bind(job_id=job_id, caller_class=caller.caller_class.value)
         live = LiveJob(job_id, caller, log, trio.current_time())
+        live.wait_for("queue", self._ledger.now())
         self._roster.expect(live)
         return live
 
@@ -145,16 +146,13 @@ class Intake:
         raise SubmitError("the job to run again has not settled yet; wait for it or cancel it")
 
     def _created(self, job: Job, live: LiveJob) -> None:
-        # What follows from it first, then who is told: a hook or a logger may end the program.
         if job.settled:
             # A rerun with nothing left to fetch: it was never live.
             self._roster.forget(live)
             self._upkeep.after_settle(job.lease)
         else:
+            self._roster.stored(job.id)
             self._job_stored()
-            stored = self._roster.stored(job.id)
-            if stored is not None and stored.queued:
-                stored.wait_for("queue", job.created_at)
         self._upkeep.add_bytes(job.nbytes)
         self._signals.call("job", "created")
         live.log.event("job.created", targets=job.targets_total)

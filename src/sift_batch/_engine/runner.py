@@ -310,7 +310,7 @@ class Runner:
     def _may_settle(self, job_id: str) -> bool:
         """Whether a job that has not settled yet may still do so here."""
         live = self._roster.find(job_id)
-        if live is None:
+        if live is None or self._closing.over:
             return False
         return not self._closing.begun or live.draining or live.stops > 0
 
@@ -330,6 +330,9 @@ class Runner:
                 yield
         finally:
             self._closing.over = self._feeds.over = True
+            # Whoever still waits must hear that nothing will come any more.
+            self._feeds.closing()
+            self._roster.changed.unpark_all()
             with trio.CancelScope(shield=True):
                 await self._ledger.release()
             self._signals.log.event("runner.closed", live=self._roster.live)

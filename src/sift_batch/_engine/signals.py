@@ -7,6 +7,8 @@ room calls this one.
 
 from typing import Final
 
+from trio.lowlevel import enable_ki_protection
+
 from .._model.events import EventLog
 from .._model.hooks import Hooks
 from .._model.lifecycle import JobState
@@ -34,14 +36,17 @@ class Signals:
         """Whether anybody wants to know how long things take."""
         return self._hooks is not None
 
+    @enable_ki_protection
     def call(self, hook: str, *values: object) -> None:
-        """Call one hook by its name; never raises but what must end the program."""
+        """Call one hook by its name; never raises.
+
+        Not even `SystemExit`: it would cut what the store has answered from what follows. A real Ctrl-C
+        does not strike here, but at the next checkpoint.
+        """
         if self._hooks is None:
             return
         try:
             getattr(self._hooks, hook)(*values)
-        except (KeyboardInterrupt, SystemExit):
-            raise
         except BaseException as exc:  # noqa: ASYNC103 - hooks are no async code
             if hook not in self._faulty:
                 self._faulty.add(hook)

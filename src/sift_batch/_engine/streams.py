@@ -6,6 +6,8 @@ for is not read. A stream that ends has given everything: whatever cuts it short
 """
 
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Final, Self
 
@@ -31,6 +33,8 @@ class _Stream:
         self._seen = False
         self._over = False
         self._left = False
+        # Whether a task reads just now: a second one would get the same targets again.
+        self._reading = False
 
     async def __aenter__(self) -> Self:
         if self._feed is not None or self._left:
@@ -61,6 +65,16 @@ class _Stream:
             raise RuntimeError("a stream is read inside its block: `async with runner.watch(id) as stream:`")
         return self._feed
 
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        if self._reading:
+            raise trio.BusyResourceError("another task reads this stream; give each its own")
+        self._reading = True
+        try:
+            yield
+        finally:
+            self._reading = False
+
     def _gone(self) -> BaseException:
         """Return how the stream ends when the job is not there: at once, or as a loss."""
         if not self._seen:
@@ -77,6 +91,10 @@ class Watch(_Stream):
         self._version = 0
 
     async def __anext__(self) -> JobStatus:
+        with self._alone():
+            return await self._next_status()
+
+    async def _next_status(self) -> JobStatus:
         feed = await self._check_open()
         while True:
             changes = feed.changes
@@ -98,16 +116,20 @@ class Results(_Stream):
 
     def __init__(self, feeds: Feeds, job_id: str, caller: str | None, start: int) -> None:
         super().__init__(feeds, job_id, caller)
-        self._next = start
+        self._next_idx = start
         self._total: int | None = None
         self._ready: deque[TargetStatus] = deque()
 
     async def __anext__(self) -> TargetStatus:
+        with self._alone():
+            return await self._next_target()
+
+    async def _next_target(self) -> TargetStatus:
         feed = await self._check_open()
         if self._ready:
             await trio.lowlevel.checkpoint()
         while not self._ready:
-            if self._total is not None and self._next >= self._total:
+            if self._total is not None and self._next_idx >= self._total:
                 # Every target was given or passed over: there is nothing more to ask the store for.
                 self._over = True
                 await trio.lowlevel.checkpoint()
@@ -120,7 +142,7 @@ class Results(_Stream):
         changes = feed.changes
         status = await self._feeds.read(
             self._feeds.ledger.status(
-                self._job_id, self._caller, results=True, start=self._next, stop=self._next + _PAGE
+                self._job_id, self._caller, results=True, start=self._next_idx, stop=self._next_idx + _PAGE
             )
         )
         if status is None:
@@ -132,6 +154,6 @@ class Results(_Stream):
                 self._ready.append(target)
             elif not status.job.settled:
                 break
-            self._next = target.idx + 1
-        if not self._ready and self._next < self._total and not status.job.settled:
+            self._next_idx = target.idx + 1
+        if not self._ready and self._next_idx < self._total and not status.job.settled:
             await self._feeds.news(feed, changes, self._job_id)

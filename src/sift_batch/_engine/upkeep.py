@@ -5,7 +5,7 @@ One task, woken every `sweep_every` seconds and whenever there may be something 
 is tried again at the next turn. A job is removed in one step that asks again whether it still may be.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import trio
 
@@ -82,24 +82,33 @@ class Upkeep:
 
     async def _sweep(self) -> None:
         swept = 0
+        refused: StoreError | None = None
+        seen: Sequence[str] = ()
         try:
             while True:
                 lapsed = await self._ledger.lapsed()
                 self._oldest_lease = lapsed.oldest_lease
                 if self._oldest_lease is None:
                     self._oldest_lease = self._ledger.now()
-                before = swept
-                for job_id in lapsed.job_ids:
-                    removed = await self._ledger.sweep(job_id)
+                if not lapsed.job_ids or lapsed.job_ids == seen:
+                    break
+                seen = lapsed.job_ids
+                for job_id in seen:
+                    try:
+                        removed = await self._ledger.sweep(job_id)
+                    except StoreError as exc:
+                        # One that can't be removed must not keep the others.
+                        refused = refused or exc
+                        continue
                     if removed is not None:
                         swept += 1
                         self.removed(removed)
-                if swept == before:
-                    return
         finally:
             if swept:
                 self._signals.call("swept", swept)
                 self._signals.log.event("store.swept", jobs=swept)
+        if refused is not None:
+            raise refused
 
     async def _evict(self) -> None:
         jobs = nbytes = 0

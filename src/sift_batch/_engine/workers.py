@@ -247,7 +247,7 @@ class Foreman:
                 live,
             )
         finally:
-            live.stop_over()
+            self._ending.stop_over(live)
 
     def _warn_stuck(self, now: float) -> None:
         """Log each job with a fetch whose time was up 5 s before `now` and that goes on all the same."""

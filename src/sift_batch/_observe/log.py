@@ -5,17 +5,19 @@ configured on import, and nothing is ever printed by this package itself. Events
 registry alone. Whatever the logger does, an event never raises. Next: `events` for what can be said.
 """
 
+import contextlib
 import logging
 import sys
 from collections.abc import Mapping
-from types import ModuleType, TracebackType
+from types import ModuleType
 from typing import Any, Final, Protocol
+
+from trio.lowlevel import enable_ki_protection
 
 from .events import EVENTS, LEVEL_NAMES, Value, allow_list
 from .exceptions import calling_place
 
 LOGGER_NAME: Final = "sift_batch"
-_PASS: Final = (KeyboardInterrupt, SystemExit)
 
 
 def open_event_log(log: object = None) -> "BoundEventLog":
@@ -69,7 +71,7 @@ class BoundEventLog:
         self._sink = sink
         self._bound = bound
         self.debug_enabled = True
-        with _contained:
+        with contextlib.suppress(BaseException):
             self.debug_enabled = sink.wants(logging.DEBUG)
 
     def bind(self, **fields: Value) -> "BoundEventLog":
@@ -79,11 +81,12 @@ class BoundEventLog:
         """
         return BoundEventLog(self._sink, {**self._bound, **fields})
 
+    @enable_ki_protection
     def event(self, name: str, **fields: Value) -> None:
         """Log one registered event at its registered level; an unregistered field is dropped.
 
-        An unregistered event becomes `log.rejected` with the place of the call. Never raises, save for
-        a `KeyboardInterrupt`, `SystemExit` or `trio.Cancelled` that the logger raises.
+        An unregistered event becomes `log.rejected` with the place of the call. Never raises, whatever the
+        logger does; a real Ctrl-C does not strike in it, but at the next checkpoint.
         """
         spec = EVENTS.get(name)
         if spec is None:
@@ -91,30 +94,12 @@ class BoundEventLog:
             spec = EVENTS[name]
         elif spec.level == logging.DEBUG and not self.debug_enabled:
             return
-        with _contained:
+        with contextlib.suppress(BaseException):
             if spec.level != logging.DEBUG and not self._sink.wants(spec.level):
                 return
             allowed = allow_list(spec, {**self._bound, **fields})
             if allowed is not None:
                 self._sink.write(spec.level, name, allowed)
-
-
-class _Contained:
-    """Ends whatever a logger raises, but for what ends a program or a cancel scope."""
-
-    def __enter__(self) -> None:
-        """Begin."""
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
-        """Say whether the error ends here."""
-        if isinstance(error, BaseExceptionGroup):
-            return error.subgroup(_PASS) is None
-        return error is not None and not isinstance(error, _PASS)
-
-
-_contained: Final = _Contained()
 
 
 class _StandardSink:

@@ -82,13 +82,38 @@ class OwnerLock:
             if isinstance(exc, BlockingIOError):
                 raise StoreInUseError("another runner owns this store; close it first") from exc
             raise StoreError("this file system has no locks; put the store on a local disk") from exc
+        if not _is_at(self._path, descriptor):
+            # Removed, or replaced, between our opening and our locking it: this lock is nobody's.
+            os.close(descriptor)
+            raise StoreInUseError("another runner has just left or taken this store; try again")
         self._descriptor = descriptor
 
     def release(self) -> None:
         """Give the lock back, if it is held. The side file stays: removing it would be a race."""
         if self._descriptor is not None:
+            # Unlocked and not only closed: a process that was forked meanwhile has the lock as well.
+            with contextlib.suppress(OSError):
+                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
             os.close(self._descriptor)
             self._descriptor = None
+
+    def check(self) -> None:
+        """Raise `StoreError` if the lock is held on a file that nobody else would find any more."""
+        if self._descriptor is not None and not _is_at(self._path, self._descriptor):
+            raise StoreError(
+                "the store's lock file was removed while the store is in use, so another runner could "
+                "take the store as well; close this runner and open it again"
+            )
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    """Return whether the open file is the one that `path` names."""
+    try:
+        found = path.stat()
+    except OSError:
+        return False
+    mine = os.fstat(descriptor)
+    return (found.st_dev, found.st_ino) == (mine.st_dev, mine.st_ino)
 
 
 @contextlib.contextmanager
@@ -96,6 +121,8 @@ def reported() -> Iterator[None]:
     """Turn what SQLite, or the system, says of a file into a `StoreError` that says what to do."""
     try:
         yield
+    except StoreError:
+        raise
     except OSError as exc:
         # By its name alone: an OSError's text has the path.
         name = errno.errorcode.get(exc.errno or 0, type(exc).__name__)
@@ -114,6 +141,9 @@ def reported() -> Iterator[None]:
         }.get(code, "this store can't be used")
         name = getattr(exc, "sqlite_errorname", type(exc).__name__)
         raise StoreError(f"{advice} ({name})") from exc
+    except Exception as exc:
+        # sqlite3 raises what it likes for a damaged schema: a UnicodeDecodeError for a name, for one.
+        raise StoreError(f"this store is damaged; restore it from a backup ({type(exc).__name__})") from exc
 
 
 def connect(path: Path, mode: str) -> sqlite3.Connection:

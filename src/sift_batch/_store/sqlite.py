@@ -282,6 +282,7 @@ class FileStore(SqliteStore):
     def _open_writer(self) -> sqlite3.Connection:
         self._lock.acquire()
         try:
+            self._check_identity()
             return files.connect_writer(self._path, self._durability)
         except BaseException:
             self._lock.release()
@@ -313,9 +314,13 @@ class FileStore(SqliteStore):
         except sqlite3.Error as exc:
             raise store_error(exc) from exc
 
-    async def check(self, owner: str, *, now: int) -> None:
+    def _check_identity(self) -> None:
         if files.identity(self._path) != self._identity:
             raise StoreError("another file stands where the store was; restore it and start again")
+
+    async def check(self, owner: str, *, now: int) -> None:
+        self._check_identity()
+        self._lock.check()
         await super().check(owner, now=now)
 
 

@@ -12,7 +12,7 @@ from types import FrameType
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit code: 0, 1, 2, 3, 130 or 143 (see `run --help`)."""
+    """Run the command line and return the exit code: 0, 1, 2, 3, 129, 130 or 143 (see `run --help`)."""
     try:
         import click
     except ImportError:
@@ -20,11 +20,12 @@ def main(args: Sequence[str] | None = None) -> int:
         return 2
     from .commands import cli
     from .escape import visible
+    from .signals import ending_signals
 
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Page titles and file names may hold what the terminal's charset has not.
         sys.stdout.reconfigure(errors="backslashreplace")
-    before = signal.signal(signal.SIGTERM, _terminate)
+    before = {number: signal.signal(number, _terminate) for number in ending_signals()}
     try:
         code = cli.main(args, prog_name="sift-batch", standalone_mode=False)
     except (KeyboardInterrupt, click.Abort):
@@ -36,7 +37,8 @@ def main(args: Sequence[str] | None = None) -> int:
         click.echo(f"sift-batch: {visible(error.format_message())} See: {command} --help", err=True)
         return error.exit_code
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
     return code if isinstance(code, int) else 0
 
 

@@ -9,7 +9,7 @@ import errno
 import math
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from typing import Final
 
@@ -20,9 +20,10 @@ from sift_batch import Config, Gate, Hooks, Job, Runner, StoreError, open_runner
 from ..fetch import open_plain_fetch
 from .carry import Carried, find_carried, forget_all, remove_store
 from .lines import Sink
-from .plan import Outcome, Plan, Window
+from .plan import Outcome, Plan, Refused, Window
 from .printer import Printer
-from .screen import Screen
+from .screen import Screen, counted
+from .signals import ending_signals
 from .spread import TARGETS_PER_JOB
 from .submitter import Submitter
 
@@ -40,20 +41,24 @@ _WAITS: Final = {
 }
 
 
-async def drain_batch(plan: Plan, sink: Sink, screen: Screen) -> Outcome:
+async def drain_batch(
+    plan: Plan, sink: Sink, screen: Screen, *, on_owned: Callable[[], object] = lambda: None
+) -> Outcome:
     """Fetch all targets of the plan and write their lines; return when all is said and stored.
 
-    The first SIGINT or SIGTERM stops it in good order: what is in flight is finished and stored. The
-    second one ends the process at once. With a file store, a later batch carries on from there.
+    The first SIGINT, SIGTERM or SIGHUP stops it in good order: what is in flight is finished and stored.
+    The second one ends the process at once. With a file store, a later batch carries on from there.
+    `on_owned` is called once the store is this batch's own. Raises `Refused` when nothing could begin.
     """
     outcome = Outcome(len(plan.targets))
-    batch = _Batch(plan, sink, screen, outcome)
+    batch = _Batch(plan, sink, screen, outcome, on_owned)
     store_path = ":memory:" if plan.store is None else plan.store
     try:
-        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        with trio.open_signal_receiver(signal.SIGINT, *ending_signals()) as signals:
+            # The fetch first: when its extra is missing, no store is made.
             async with (
-                open_store(store_path) as store,
                 open_plain_fetch(Gate()) as fetch,
+                open_store(store_path) as store,
                 trio.open_nursery() as nursery,
             ):
                 nursery.start_soon(batch.obey, signals)
@@ -63,7 +68,10 @@ async def drain_batch(plan: Plan, sink: Sink, screen: Screen) -> Outcome:
                 await batch.written.wait()
                 nursery.cancel_scope.cancel()
     except* StoreError as group:
-        outcome.error = _leaf(group).args[0]
+        reason = _leaf(group).args[0]
+        outcome.error = reason if plan.store is None else f"{plan.store}: {reason}"
+    if outcome.error and not outcome.began:
+        raise Refused(outcome.error, 3)
     if outcome.all_done and plan.store is not None:
         _tidy_up(plan, sink, outcome)
     return outcome
@@ -108,6 +116,22 @@ def cant_write(error: OSError) -> str:
     return f"the output can't be written ({reason}); make room or choose another file, and run it again"
 
 
+def _stopping_text(in_flight: int) -> str:
+    if not in_flight:
+        return "stopping: nothing is in flight"
+    flying = f"{counted(in_flight, 'fetch', 'fetches')} in flight will be finished and stored"
+    return f"stopping: {flying}, in {_GRACE:.0f} s at most; a second signal ends at once"
+
+
+def _carried_text(known: int, left: int, *, stored: int) -> str:
+    if not stored:
+        return "nothing is carried over: no target was done in the earlier run; all are tried again"
+    if not known:
+        return "nothing is carried over from the earlier run: the URLs or the options differ"
+    over = f"{counted(known, 'done target')} {'is' if known == 1 else 'are'} carried over from an earlier run"
+    return f"{over}, {left} {'is' if left == 1 else 'are'} left; those that failed are tried again"
+
+
 class _Told(Hooks):
     """What the runner tells the batch."""
 
@@ -127,9 +151,12 @@ class _Told(Hooks):
 
 
 class _Batch:
-    def __init__(self, plan: Plan, sink: Sink, screen: Screen, outcome: Outcome) -> None:
+    def __init__(
+        self, plan: Plan, sink: Sink, screen: Screen, outcome: Outcome, on_owned: Callable[[], object]
+    ) -> None:
         self._plan = plan
         self._sink = sink
+        self._on_owned = on_owned
         self._stopping = trio.Event()
         self.screen = screen
         self.outcome = outcome
@@ -143,7 +170,9 @@ class _Batch:
         The printer runs in `outer`, since it goes on while the runner closes.
         """
         carried = await self._look_back(runner)
-        self._sink.begin()
+        if not self._begin(carried):
+            self.written.set()
+            return
         send, receive = trio.open_memory_channel[Window](_WINDOWS_AHEAD)
         printer = Printer(runner, self._sink, self.outcome, keep=self._plan.store is not None)
         outer.start_soon(self._print, printer, receive)
@@ -159,11 +188,28 @@ class _Batch:
         """Stop in good order at the first signal, and at once at the second."""
         async for number in signals:
             if self.outcome.signal:
+                if self._plan.store is not None:
+                    kept = f"what is done is kept in {self._plan.store}"
+                    self.screen.note(f"stopped at once; {kept}; the same command again carries on")
                 self._end_at_once(128 + number)
             self.outcome.signal = number
-            flying = f"{self.in_flight} fetch{'' if self.in_flight == 1 else 'es'} in flight"
-            self.screen.note(f"stopping: {flying} will be finished and stored; a second signal ends at once")
+            self.screen.note(_stopping_text(self.in_flight))
             self._stopping.set()
+
+    def _begin(self, carried: Carried) -> bool:
+        """Take the output over. False, with the reason in the outcome, when it can't be or must not be."""
+        if self._sink.has_lines and not carried.jobs and not self._plan.fresh:
+            # An earlier run came to its end a moment ago, and its store went with it.
+            self.outcome.error = "the output has lines that no store could give again; pass --fresh"
+            return False
+        self._on_owned()
+        try:
+            self._sink.begin()
+        except OSError as error:
+            self.outcome.error = cant_write(error)
+            return False
+        self.outcome.began = True
+        return True
 
     async def _submit(
         self, runner: Runner, carried: Carried, printer: Printer, send: trio.MemorySendChannel[Window]
@@ -180,11 +226,10 @@ class _Batch:
             await forget_all(runner)
             return Carried()
         carried = await find_carried(runner)
-        if len(carried):
+        if carried.jobs:
             known = sum(carried.find(item.target) is not None for item in self._plan.targets)
             self.outcome.carried = known
-            left = self.outcome.total - known
-            self.screen.note(f"{known} done targets are carried over from an earlier run, {left} are left")
+            self.screen.note(_carried_text(known, self.outcome.total - known, stored=len(carried)))
         return carried
 
     async def _print(self, printer: Printer, windows: trio.MemoryReceiveChannel[Window]) -> None:
@@ -192,7 +237,8 @@ class _Batch:
             async with windows:
                 await printer.print_all(windows)
         except OSError as error:
-            if error.errno == errno.EPIPE:
+            hung_up = error.errno == errno.EIO and self._sink.is_terminal
+            if error.errno == errno.EPIPE or hung_up:
                 # Nobody reads any more, so there is nothing to finish, to keep or to say.
                 self._end_at_once(self.outcome.exit_code)
             self.outcome.error = cant_write(error)

@@ -28,10 +28,14 @@ class Place(NamedTuple):
 
 
 class Carried:
-    """The targets that are done already, by what they ask for; about 200 bytes each."""
+    """The targets that are done already, by what they ask for; about 200 bytes each.
 
-    def __init__(self) -> None:
+    `jobs` says how many jobs the store had, done or not.
+    """
+
+    def __init__(self, jobs: int = 0) -> None:
         self._places: dict[bytes, Place] = {}
+        self.jobs = jobs
 
     def __len__(self) -> int:
         return len(self._places)
@@ -51,8 +55,9 @@ def _key(target: Target) -> bytes:
 
 async def find_carried(runner: "Runner") -> Carried:
     """Read from the runner's store which targets are done. Raises `StoreError`."""
-    carried = Carried()
-    for job in await _all_jobs(runner):
+    jobs = await _all_jobs(runner)
+    carried = Carried(len(jobs))
+    for job in jobs:
         if job.targets_done == job.targets_failed:
             continue
         status = await runner.status(job.id, results=False)

@@ -25,7 +25,8 @@ keys of an object are copied to its output line as "input". At most 8 fetches go
 them to one host, and a host that asks for patience gets it.
 
 With --out FILE, what is done is also kept in FILE.sift until all is done: after a failure or Ctrl-C the
-same command carries on from there.
+same command carries on from there, and failed targets are tried again. Once all is done FILE.sift is gone:
+the same command is then refused, so that no finished FILE is lost; --fresh writes over it.
 
 This version fetches plain HTML, text and JSON and guards no address: it connects to whatever a URL
 names, private networks included. Don't give it URLs of people you don't trust.
@@ -42,7 +43,7 @@ Exit codes:
   1    a target failed or was not fetched
   2    a flag or a line of the input is wrong; nothing was fetched
   3    the store or the output can't be written
-  130  stopped by Ctrl-C; 143 by SIGTERM
+  130  stopped by Ctrl-C; 143 by SIGTERM, 129 by SIGHUP
 """
 
 _DEMO_HELP = """Fetch a small site that is served on this machine, and show how it goes.
@@ -60,24 +61,16 @@ _Command = Callable[..., Any]
 
 
 def _option_flags(command: _Command) -> _Command:
-    """Add the flags that become a target's options."""
-    text = "Option of every target whose line leaves it out: "
-    for flag, what in (
-        ("--mode", "what to give of a page: text, html or raw."),
-        ("--pages", "pages of a PDF (not in this version)."),
-        ("--jq", "a jq program for JSON (not in this version)."),
-        ("--grep", "lines that match (not in this version)."),
-        ("--question", "passages that answer (not in this version)."),
-    ):
-        command = click.option(flag, default=None, help=text + what)(command)
-    command = click.option(
-        "--context/--no-context",
-        default=None,
-        help=text + "neighbours of what was found (not in this version).",
-    )(command)
-    return click.option(
-        "--recover", is_flag=True, help=text + "look in an archive for lost pages (not in this version)."
-    )(command)
+    """Add the flags that become a target's options.
+
+    Those that this version can't honour are refused, and hidden from the help.
+    """
+    text = "What to give of every page whose line does not say it: text, html or raw."
+    command = click.option("--mode", default=None, help=text)(command)
+    for flag in ("--pages", "--jq", "--grep", "--question"):
+        command = click.option(flag, default=None, hidden=True)(command)
+    command = click.option("--context/--no-context", default=None, hidden=True)(command)
+    return click.option("--recover", is_flag=True, hidden=True)(command)
 
 
 def _output_flags(command: _Command) -> _Command:
@@ -98,7 +91,14 @@ def cli() -> None:
 
 @cli.command(help=_RUN_HELP, short_help="Fetch URLs and write one line of JSON for each.")
 @click.argument("urls", nargs=-1, metavar="[URL]...")
-@click.option("-f", "--file", "file", metavar="FILE", help="Read targets from FILE; - is standard input.")
+@click.option(
+    "-f",
+    "--file",
+    "files",
+    multiple=True,
+    metavar="FILE",
+    help="Read targets from FILE; - is standard input.",
+)
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -112,12 +112,14 @@ def cli() -> None:
     show_default=True,
     help="How many jobs of up to 32 targets go at once.",
 )
-@click.option("--fresh", is_flag=True, help="Ignore what an earlier run with this --out has done.")
+@click.option(
+    "--fresh", is_flag=True, help="Ignore, and write over, what an earlier run with this --out has done."
+)
 @_option_flags
 @_output_flags
 def run(  # one parameter for each flag
     urls: tuple[str, ...],
-    file: str | None,
+    files: tuple[str, ...],
     out: Path | None,
     parallel: int,
     fresh: bool,
@@ -128,6 +130,9 @@ def run(  # one parameter for each flag
     """Hand the flags on."""
     from .run_command import run_command
 
+    if len(files) > 1:
+        raise click.UsageError("--file can be given once; join the files, or run once for each.")
+    file = files[0] if files else None
     given = {name: value for name, value in options.items() if value is not None and value is not False}
     if options["context"] is False:
         given["context"] = False

@@ -7,6 +7,7 @@ Next: `demo_site`, then `batch`.
 import json
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -20,9 +21,9 @@ from .batch import drain_batch
 from .demo_site import open_site
 from .escape import visible
 from .lines import Sink
-from .plan import Outcome, Plan
-from .run_command import Refused, open_sink, report, seal_process, store_beside
-from .screen import Screen
+from .plan import Outcome, Plan, Refused
+from .run_command import has_lines, is_there, open_sink, report, seal_process, store_beside
+from .screen import Screen, counted
 from .targets import Targets
 
 if TYPE_CHECKING:
@@ -42,8 +43,9 @@ def demo_command(folder: Path, *, quiet: bool, as_json: bool) -> int:
     out = folder / _RESULTS
     began = time.monotonic()
     try:
+        _refuse_foreign(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        with open_sink(out) as sink:
+        with open_sink(out, screen) as sink:
             outcome = trio.run(_serve_and_drain, folder, sink, screen)
     except Refused as refused:
         screen.error(refused.reason)
@@ -57,22 +59,39 @@ def demo_command(folder: Path, *, quiet: bool, as_json: bool) -> int:
         return 3
     if not quiet and not as_json:
         _show(out)
-    report(outcome, screen, out=out, seconds=time.monotonic() - began, as_json=as_json, is_demo=True)
+    seconds = time.monotonic() - began
+    report(outcome, screen, out=out, seconds=seconds, as_json=as_json, quiet=quiet, is_demo=True)
     if outcome.error or outcome.signal:
         return outcome.exit_code
     return 0 if outcome.written == outcome.total else 1
 
 
+def _refuse_foreign(folder: Path) -> None:
+    """Refuse a folder whose results are not those of a demo."""
+    out = folder / _RESULTS
+    store = store_beside(out)
+    is_ours = store is not None and is_there(store) and is_there(folder / _PORT_FILE)
+    if has_lines(out) and not is_ours:
+        raise Refused(f"{out} is not from a demo; give another --dir, or remove it", 2)
+
+
 async def _serve_and_drain(folder: Path, sink: Sink, screen: Screen) -> Outcome:
     # The same port again, if it is free: only then are an earlier run's targets the same targets.
     site, listeners = await open_site(_known_port(folder))
-    (folder / _PORT_FILE).write_text(f"{site.port}\n")
+    failure: Exception | None = None
+
+    def begin() -> None:
+        # Not before the store is ours: another demo that runs in this folder has its own port there.
+        with suppress(OSError):
+            (folder / _PORT_FILE).write_text(f"{site.port}\n")
+        pages = f"{len(site.urls)} pages from {counted(site.hosts, 'host')}"
+        screen.note(f"fetching {pages} on this machine; try Ctrl-C")
+
     async with trio.open_nursery() as nursery:
         nursery.start_soon(trio.serve_listeners, site.answer, listeners)
         with Targets() as targets:
             for url in site.urls:
                 targets.add(Target(url), None, None)
-            screen.note(f"fetching {len(targets)} pages from {site.hosts} hosts on this machine; try Ctrl-C")
             plan = Plan(
                 targets=targets,
                 parallel=_PARALLEL,
@@ -80,8 +99,14 @@ async def _serve_and_drain(folder: Path, sink: Sink, screen: Screen) -> Outcome:
                 # An earlier demo that came to its end is not carried on: there would be nothing to see.
                 fresh=len(_views(folder / _RESULTS)) == len(targets),
             )
-            outcome = await drain_batch(plan, sink, screen)
+            try:
+                outcome = await drain_batch(plan, sink, screen, on_owned=begin)
+            except Exception as error:
+                # Out of the nursery first: there it would be wrapped in a group.
+                failure = error
         nursery.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
     return outcome
 
 

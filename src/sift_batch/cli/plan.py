@@ -1,6 +1,6 @@
 """What is a batch to do, and how did it end?
 
-Two values that the rooms of the command line share. Next: `batch`, which does it.
+The values that the rooms of the command line share. Next: `batch`, which does it.
 """
 
 from dataclasses import dataclass, field
@@ -8,6 +8,15 @@ from pathlib import Path
 
 from .carry import Place
 from .targets import Item, Targets
+
+
+class Refused(Exception):
+    """The command can't start. `reason` is one line; nothing was fetched."""
+
+    def __init__(self, reason: str, exit_code: int) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.exit_code = exit_code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +43,8 @@ class Outcome:
     """How a batch goes and ends. Written by the tasks of one batch, each its own fields.
 
     `carried`: targets that an earlier run has done; `fetched` and of them `failed`: those of this run;
-    `written`: lines; `error`: what stopped it, in one line; `signal`: which one asked it to stop.
+    `written`: lines; `error`: what stopped it, in one line; `signal`: which one asked it to stop;
+    `began`: the store is its own and the output is open.
     """
 
     total: int
@@ -44,6 +54,17 @@ class Outcome:
     failed: int = 0
     error: str = ""
     signal: int = 0
+    began: bool = False
+
+    @property
+    def done(self) -> int:
+        """How many targets are done, in this run or an earlier one."""
+        return self.carried + self.fetched - self.failed
+
+    @property
+    def missing(self) -> int:
+        """How many targets were not fetched."""
+        return max(0, self.total - self.done - self.failed)
 
     @property
     def all_done(self) -> bool:

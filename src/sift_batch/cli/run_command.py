@@ -19,20 +19,12 @@ import trio
 
 import sift_batch
 
-from .batch import cant_write, drain_batch
+from ..fetch import unsupported_option
+from .batch import drain_batch
 from .lines import Sink
-from .plan import Outcome, Plan
-from .screen import Screen
+from .plan import Outcome, Plan, Refused
+from .screen import Screen, counted
 from .targets import Targets, read_targets
-
-
-class Refused(Exception):
-    """The command can't start. `reason` is one line; nothing was fetched."""
-
-    def __init__(self, reason: str, exit_code: int) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.exit_code = exit_code
 
 
 def seal_process() -> None:
@@ -60,21 +52,62 @@ def run_command(
     screen = Screen(quiet=quiet, as_json=as_json)
     try:
         with contextlib.ExitStack() as stack:
+            _refuse_options(options)
+            if out is not None:
+                _refuse_output(out, file, fresh=fresh)
             targets = stack.enter_context(Targets())
             _read(targets, urls, file, options, screen)
-            _refuse_same_file(file, out)
-            sink = stack.enter_context(open_sink(out))
+            sink = stack.enter_context(open_sink(out, screen))
             plan = Plan(targets=targets, parallel=parallel, store=store_beside(out), fresh=fresh)
             began = time.monotonic()
             outcome = trio.run(drain_batch, plan, sink, screen)
-            report(outcome, screen, out=out, seconds=time.monotonic() - began, as_json=as_json)
+            seconds = time.monotonic() - began
+            report(outcome, screen, out=out, seconds=seconds, as_json=as_json, quiet=quiet)
             return outcome.exit_code
     except Refused as refused:
         screen.error(refused.reason)
         return refused.exit_code
     except ImportError as error:
-        screen.error(f"{error.msg}")
+        screen.error(error.msg)
         return 2
+
+
+def _refuse_options(options: Mapping[str, Any]) -> None:
+    name = unsupported_option(sift_batch.Options(**options))
+    if name == "mode":
+        raise Refused("--mode may be text, html or raw", 2)
+    if name:
+        raise Refused(f"this version can't do what --{name} asks for; leave it out", 2)
+
+
+def _refuse_output(out: Path, file: str | None, *, fresh: bool) -> None:
+    if str(out) == "-":
+        raise Refused("--out is for files; leave it out to write to standard output", 2)
+    with contextlib.suppress(OSError):
+        if file is not None and out.samefile(file):
+            raise Refused("--out and --file are the same file; choose another --out", 2)
+    if not fresh and has_lines(out) and not is_there(_store(out)):
+        raise Refused(
+            f"{out} has lines already, and there is no store beside it to carry on from; give another "
+            "--out, remove it, or pass --fresh to write over it",
+            2,
+        )
+
+
+def is_there(path: Path) -> bool:
+    """Whether `path` is there, as far as can be seen."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
+def has_lines(out: Path) -> bool:
+    """Whether `out` is a file that is not empty."""
+    try:
+        return out.is_file() and out.stat().st_size > 0
+    except (OSError, ValueError):
+        return False
 
 
 def _read(
@@ -95,7 +128,7 @@ def _read(
         reason = os.strerror(error.errno) if error.errno else "unknown reason"
         raise Refused(f"the input can't be read ({reason}); check the path of --file", 2) from None
     if bad:
-        raise Refused(f"{bad} bad input{'' if bad == 1 else 's'}; nothing was fetched", 2)
+        raise Refused(f"{counted(bad, 'bad input')}; nothing was fetched", 2)
     if not targets:
         raise Refused("there is nothing to fetch; give URLs, or --file with at least one", 2)
 
@@ -118,37 +151,45 @@ def _open_input(file: str | None) -> Iterator[IO[bytes] | None]:
 
 
 @contextlib.contextmanager
-def open_sink(out: Path | None) -> Iterator[Sink]:
-    """Give the sink for lines: the file, or standard output. An existing file is not emptied yet."""
+def open_sink(out: Path | None, screen: Screen) -> Iterator[Sink]:
+    """Give the sink for lines: the file, or standard output. Its `begin` makes or empties the file."""
     if out is None:
         if sys.stdout is None:
             raise Refused("standard output is closed; give --out a path", 3)
         sys.stdout.flush()
-        yield Sink(sys.stdout.fileno())
+        yield Sink(sys.stdout.fileno(), make_way=screen.make_way)
         return
+    sink = Sink(_open_output(out), starts_over=True, make_way=screen.make_way)
     try:
-        descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        yield sink
+    finally:
+        sink.close()
+
+
+def _open_output(out: Path) -> int | Path:
+    """Open the file if there is one; else see that there is a folder to make it in."""
+    try:
+        return os.open(out, os.O_WRONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        if not out.parent.is_dir():
+            raise Refused(f"{out}: the folder {out.parent} does not exist; make it first", 3) from None
+        if not os.access(out.parent, os.W_OK):
+            raise Refused(f"{out}: nothing can be written in its folder; choose another one", 3) from None
+        return out
     except OSError as error:
-        raise Refused(cant_write(error), 3) from None
+        reason = os.strerror(error.errno) if error.errno else "unknown reason"
+        raise Refused(f"{out} can't be written ({reason}); choose another --out", 3) from None
     except ValueError:
         raise Refused("--out is no path", 2) from None
-    try:
-        yield Sink(descriptor, starts_over=True)
-    finally:
-        os.close(descriptor)
+
+
+def _store(out: Path) -> Path:
+    return out.with_name(out.name + ".sift")
 
 
 def store_beside(out: Path | None) -> Path | None:
     """Return the store that belongs to an output file."""
-    return None if out is None else out.with_name(out.name + ".sift")
-
-
-def _refuse_same_file(file: str | None, out: Path | None) -> None:
-    if file is None or out is None:
-        return
-    with contextlib.suppress(OSError):
-        if out.samefile(file):
-            raise Refused("--out and --file are the same file; choose another --out", 2)
+    return None if out is None else _store(out)
 
 
 def report(
@@ -158,33 +199,49 @@ def report(
     out: Path | None,
     seconds: float,
     as_json: bool,
+    quiet: bool,
     is_demo: bool = False,
 ) -> None:
     """Say how the batch went. The demo's failures are meant to be, so that nothing is left to do."""
-    done = outcome.carried + outcome.fetched - outcome.failed
-    missing = max(0, outcome.total - done - outcome.failed)
     store = store_beside(out)
-    kept = store is not None and store.exists()
+    kept = store if store is not None and store.exists() else None
     if as_json:
-        summary = {
-            "total": outcome.total,
-            "done": done,
-            "failed": outcome.failed,
-            "not_fetched": missing,
-            "carried": outcome.carried,
-            "seconds": round(seconds, 3),
-            "out": None if out is None else str(out),
-            "store": str(store) if kept else None,
-            "error": outcome.error,
-        }
-        # Standard output has the lines when there is no file for them.
-        click.echo(json.dumps(summary), err=out is None)
+        _report_json(outcome, screen, out=out, kept=kept, seconds=seconds, quiet=quiet)
         return
     if outcome.error:
         screen.error(outcome.error)
-    counts = [f"{done} done"]
+    counts = [f"{outcome.done} done"]
     counts += [f"{outcome.failed} failed"] if outcome.failed else []
-    counts += [f"{missing} not fetched"] if missing else []
-    screen.note(f"{outcome.total} targets: {', '.join(counts)}, in {seconds:.1f} s")
-    if kept and done and (missing or not is_demo):
-        screen.note(f"what is done is kept in {store}; the same command again fetches the rest")
+    counts += [f"{outcome.missing} not fetched"] if outcome.missing else []
+    screen.note(f"{counted(outcome.total, 'target')}: {', '.join(counts)}, in {seconds:.1f} s")
+    unwritten = outcome.done + outcome.failed - outcome.written
+    if outcome.signal and unwritten > 0:
+        further = f"{counted(unwritten, 'further result')} {'is' if unwritten == 1 else 'are'}"
+        place = "in the store" if kept else "lost; --out keeps them"
+        screen.note(f"lines come in input order; {further} {place}")
+    left = ["fetches the rest"] if outcome.missing else []
+    left += ["tries failed targets again"] if outcome.failed and not is_demo else []
+    if kept and outcome.done and left:
+        screen.note(f"what is done is kept in {kept}; the same command again {' and '.join(left)}")
+
+
+def _report_json(
+    outcome: Outcome, screen: Screen, *, out: Path | None, kept: Path | None, seconds: float, quiet: bool
+) -> None:
+    if out is None and quiet:
+        # Standard output has the lines, and standard error is to have errors only.
+        if outcome.error:
+            screen.error(outcome.error)
+        return
+    summary = {
+        "total": outcome.total,
+        "done": outcome.done,
+        "failed": outcome.failed,
+        "not_fetched": outcome.missing,
+        "carried": outcome.carried,
+        "seconds": round(seconds, 3),
+        "out": None if out is None else str(out),
+        "store": None if kept is None else str(kept),
+        "error": outcome.error,
+    }
+    click.echo(json.dumps(summary), err=out is None)

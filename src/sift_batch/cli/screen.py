@@ -7,7 +7,7 @@ named. Next: `lines`, which has the results.
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 PROGRAM: Final = "sift-batch"
 _CLEAR_LINE: Final = "\r\x1b[2K"
 _SHOW_CURSOR: Final = "\x1b[?25h"
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Return the number with its noun: "1 target", "2 targets"."""
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
 class Screen:
@@ -79,13 +84,17 @@ class Screen:
             redirect_stdout=False,
             redirect_stderr=False,
         )
-        with bar:
-            self._bar = bar
-            self._task = bar.add_task("", total=total, completed=already, failed="")
-            try:
-                yield
-            finally:
-                self._bar = self._task = None
+        self._bar = bar
+        self._task = bar.add_task("", total=total, completed=already, failed="")
+        try:
+            # A terminal that was closed takes nothing any more; that is no reason to stop.
+            with suppress(OSError):
+                bar.start()
+            yield
+        finally:
+            self._bar = self._task = None
+            with suppress(OSError):
+                bar.stop()
 
     def advance(self, *, failed: bool) -> None:
         """Count one more target that was fetched."""
@@ -97,17 +106,21 @@ class Screen:
         """Draw the bar again, with what is going on now."""
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, description=doing)
-            self._bar.refresh()
+            with suppress(OSError):
+                self._bar.refresh()
 
     def make_way(self) -> None:
         """Wipe the bar's line, so that something else can be written there."""
         if self._bar is not None:
-            sys.stderr.write(_CLEAR_LINE)
-            sys.stderr.flush()
+            _write(_CLEAR_LINE)
 
     def restore(self) -> None:
         """Leave the terminal as it was, before the process ends without further ado."""
         if self._bar is not None:
-            self.make_way()
-            sys.stderr.write(_SHOW_CURSOR)
-            sys.stderr.flush()
+            _write(_CLEAR_LINE + _SHOW_CURSOR)
+
+
+def _write(codes: str) -> None:
+    with suppress(OSError):
+        sys.stderr.write(codes)
+        sys.stderr.flush()

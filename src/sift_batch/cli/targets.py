@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from typing import IO, Any, Final
 
 from .._model.values import NO_OPTIONS, Options, Target
-from ..fetch import BadURL, check_url
+from ..fetch import BadURL, check_url, unsupported_option
 
 _LINE_LIMIT: Final = 1_048_576
 _DEPTH_LIMIT: Final = 100
@@ -127,6 +127,8 @@ def parse_line(raw: bytes | None, defaults: Mapping[str, Any]) -> tuple[Target, 
         raise BadLine("the line is no UTF-8; save the file as UTF-8") from None
     if not text or text.startswith("#"):
         return None
+    if text[0] in '["':
+        raise BadLine("a line is a URL or a JSON object")
     if not text.startswith("{"):
         return _target(text, Options(**defaults) if defaults else NO_OPTIONS), None
     entry = _parse_json(text)
@@ -153,6 +155,11 @@ def _target(url: str, options: Options) -> Target:
         check_url(url)
     except BadURL as error:
         raise BadLine(error.reason) from None
+    name = unsupported_option(options)
+    if name == "mode":
+        raise BadLine('the option "mode" may be text, html or raw')
+    if name:
+        raise BadLine(f'this version can\'t do what the option "{name}" asks for; leave it out')
     return Target(url, options)
 
 
@@ -188,7 +195,7 @@ def _parse_json(text: str) -> dict[str, Any]:
         # Python makes no number of more than some 4,300 digits.
         raise BadLine("the JSON holds a number with too many digits") from None
     if not isinstance(entry, dict):
-        raise BadLine("the line is no JSON object")
+        raise BadLine("a line is a URL or a JSON object")
     return entry
 
 

@@ -213,16 +213,20 @@ def _read(answer: Answer, mode: str) -> tuple[str, dict[str, Any]]:
     return text, facts
 
 
+def unsupported_option(options: Options) -> str:
+    """Return the name of an option that this fetch can't honour as it is set; "" if there is none."""
+    for name in ("jq", "grep", "pages", "question", "context", "recover"):
+        if getattr(options, name):
+            return name
+    return "" if options.mode in _MODES else "mode"
+
+
 def _check_options(options: Options) -> None:
-    asked = [name for name in ("jq", "grep", "pages", "question") if getattr(options, name)]
-    asked += [name for name in ("context", "recover") if getattr(options, name)]
-    if options.mode not in _MODES:
-        asked.append("mode")
-    if asked:
+    if name := unsupported_option(options):
         raise failed(
             "bad_option",
             422,
-            f"this version can't do what the option {asked[0]!r} asks for",
+            f"this version can't do what the option {name!r} asks for",
             hint="leave the option out; mode may be text, html or raw",
         )
 
