@@ -72,9 +72,9 @@ class Ledger:
         except BaseException as exc:  # noqa: ASYNC103 - what must pass is raised
             passes = what_passes(exc)
             if passes is not None:
-                raise passes  # noqa: B904 - bare: it is no consequence of the store's
+                raise passes  # noqa: ASYNC104, B904 - bare: it is no consequence of the store's
             # A store may be built on a compiled extension, and some of those raise such a thing.
-            raise StoreError(f"the store could not do this step ({type(exc).__name__})") from exc
+            raise StoreError(f"the store could not do this step ({type(exc).__name__})") from exc  # noqa: ASYNC104 - `passes` had it
         finally:
             if self._signals.measured:
                 self._signals.call("store", operation, trio.current_time() - began)
