@@ -6,7 +6,7 @@ from .values import Job
 class Hooks:
     """No-op methods, called by a runner in its own tasks. Keep them short; they must not block.
 
-    A hook that raises is logged once and otherwise ignored. Seconds are Trio's, never the wall
+    Whatever a hook raises, `SystemExit` included, is logged once and ends there. Seconds are Trio's, never the wall
     clock's. Labels are from closed sets, so that they can become metric labels as they are.
     """
 
