@@ -1,6 +1,9 @@
 """What happens to the file of --out, and what a signal leaves to be said."""
 
+import os
 import signal
+import sqlite3
+import subprocess
 import time
 
 import pytest
@@ -89,3 +92,60 @@ def test_nohup_stays_nohup(start, site):
     site.let_go.set()
     done = running.end()
     assert (done.code, len(done.views)) == (0, 1)
+
+
+def test_a_stored_result_that_cant_be_read_is_fetched_again(run, site, tmp_path, read):
+    """A done target whose stored result is damaged is fetched again; the output has all lines."""
+    urls = [site.url("/a"), site.url("/b"), site.url("/404")]
+    assert run("run", *urls, "--out", "o").code == 1
+    with sqlite3.connect(tmp_path / "o.sift") as connection:
+        connection.execute("UPDATE batch_target SET result = x'7b7b' WHERE url LIKE '%/a'")
+    connection.close()
+    site.asked.clear()
+    done = run("run", *urls, "--out", "o")
+    assert done.code == 1
+    assert sorted(site.asked) == ["/404", "/a"]
+    assert "1 stored result of an earlier run can't be read" in done.err
+    assert [view["status"] for view in read(tmp_path / "o")] == ["done", "done", "failed"]
+    site.asked.clear()
+    assert "can't be read" not in run("run", *urls, "--out", "o").err
+    assert site.asked == ["/404"]
+
+
+@pytest.mark.parametrize("flags", [(), ("--json",), ("-q",)])
+def test_a_closed_standard_error_is_no_reason_to_stop(run, site, flags):
+    """With standard error closed the lines are written, and a bad target still gives its exit code."""
+    close = {"preexec_fn": lambda: os.close(2)}
+    done = run("run", site.url("/a"), *flags, **close)
+    assert (done.code, len(done.views), done.err) == (0, 1, "")
+    assert run("run", "no-url", *flags, **close).code == 2
+
+
+@pytest.mark.parametrize("length", [243, 252])
+def test_a_name_too_long_for_a_store_is_exit_3(run, site, tmp_path, length):
+    """When the store's or a side file's name would be too long, nothing is fetched and one line says so."""
+    done = run("run", site.url("/a"), "--out", "o" * length)
+    assert (done.code, done.err.count("\n")) == (3, 1)
+    assert "too long" in done.err
+    assert site.asked == []
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("out", "code"), [("/dev/null", 0), ("/dev/full", 3), ("/dev/stdout", 0)])
+def test_a_device_or_pipe_has_no_store_beside_it(run, site, out, code):
+    """An output that is no regular file is written, and a note says that nothing is kept."""
+    done = run("run", site.url("/a"), "--out", out)
+    assert done.code == code
+    assert "nothing is kept" in done.err
+    assert len(done.views) == (out == "/dev/stdout")
+    assert not os.path.lexists(f"{out}.sift")
+
+
+def test_a_named_pipe_is_written_to_its_reader(start, site, tmp_path):
+    """A named pipe takes the lines, and no store is made beside it."""
+    os.mkfifo(tmp_path / "p")
+    with subprocess.Popen(["cat", tmp_path / "p"], stdout=subprocess.PIPE) as reader:
+        done = start("run", site.url("/a"), "--out", "p").end()
+        assert reader.stdout.read().count(b"\n") == 1
+    assert done.code == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["p"]

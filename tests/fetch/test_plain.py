@@ -14,6 +14,7 @@ from raw_server import answer
 from sift_batch._model.errors import RetryLater, TargetError
 from sift_batch._model.values import Caller, Options, Target
 from sift_batch.fetch import open_plain_fetch
+from sift_batch.fetch._plain import _Limits, _PlainFetch
 
 pytestmark = pytest.mark.real
 
@@ -417,3 +418,24 @@ async def test_one_fetch_serves_many_targets_at_once(server, gate):
         for n in range(2):
             nursery.start_soon(one, n)
     assert got == {0: "0", 1: "1"}
+
+
+async def test_a_body_of_tiny_chunks_lets_others_run(gate):
+    """A body that comes in thousands of chunks, all at hand already, can be cancelled half-way."""
+    chunks = iter([b"x"] * 5_000)
+
+    async def stream():
+        for chunk in chunks:
+            yield chunk
+
+    class Response:
+        status = 200
+        headers = ((b"Content-Type", b"text/plain"),)
+        aiter_stream = staticmethod(stream)
+
+    limits = _Limits(total_timeout=60, connect_timeout=10, redirects=5, max_bytes=10_000)
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await _PlainFetch(gate, limits)._read_response(Response())
+    assert scope.cancelled_caught
+    assert len(list(chunks)) > 4_000

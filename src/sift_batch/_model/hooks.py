@@ -6,8 +6,9 @@ from .values import Job
 class Hooks:
     """No-op methods, called by a runner in its own tasks. Keep them short; they must not block.
 
-    Whatever a hook raises, `SystemExit` included, is logged once and ends there. Seconds are Trio's, never the wall
-    clock's. Labels are from closed sets, so that they can become metric labels as they are.
+    Whatever a hook raises, `SystemExit` included, is logged once and ends there. Seconds are Trio's,
+    never the wall clock's. Labels are from closed sets, so that they can become metric labels as they
+    are.
     """
 
     def job(self, outcome: str) -> None:

@@ -16,7 +16,10 @@ def main(args: Sequence[str] | None = None) -> int:
     try:
         import click
     except ImportError:
-        sys.stderr.write("sift-batch: the command line needs the extra cli: pip install 'sift-batch[cli]'\n")
+        if sys.stderr is not None:
+            sys.stderr.write(
+                "sift-batch: the command line needs the extra cli: pip install 'sift-batch[cli]'\n"
+            )
         return 2
     from .commands import cli
     from .escape import visible

@@ -174,7 +174,7 @@ class _Batch:
             self.written.set()
             return
         send, receive = trio.open_memory_channel[Window](_WINDOWS_AHEAD)
-        printer = Printer(runner, self._sink, self.outcome, keep=self._plan.store is not None)
+        printer = Printer(runner, self._sink, self.outcome, store=self._plan.store)
         outer.start_soon(self._print, printer, receive)
         with self.screen.progress(self.outcome.total, self.outcome.carried):
             async with trio.open_nursery() as inner:
@@ -226,7 +226,10 @@ class _Batch:
             await forget_all(runner)
             return Carried()
         carried = await find_carried(runner)
-        if carried.jobs:
+        if carried.unreadable:
+            bad = counted(carried.unreadable, "stored result")
+            self.screen.note(f"{bad} of an earlier run can't be read and will not be carried over")
+        if carried.jobs and (len(carried) or not carried.unreadable):
             known = sum(carried.find(item.target) is not None for item in self._plan.targets)
             self.outcome.carried = known
             self.screen.note(_carried_text(known, self.outcome.total - known, stored=len(carried)))

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from .._model.errors import StoreError
 from .._model.idem import canonical_json
 from .._model.lifecycle import TargetState
 from .._model.values import Job, Target
@@ -30,12 +31,14 @@ class Place(NamedTuple):
 class Carried:
     """The targets that are done already, by what they ask for; about 200 bytes each.
 
-    `jobs` says how many jobs the store had, done or not.
+    `jobs` says how many jobs the store had, done or not; `unreadable` how many done targets are left
+    out because their results can't be read.
     """
 
     def __init__(self, jobs: int = 0) -> None:
         self._places: dict[bytes, Place] = {}
         self.jobs = jobs
+        self.unreadable = 0
 
     def __len__(self) -> int:
         return len(self._places)
@@ -54,17 +57,36 @@ def _key(target: Target) -> bytes:
 
 
 async def find_carried(runner: "Runner") -> Carried:
-    """Read from the runner's store which targets are done. Raises `StoreError`."""
+    """Read from the runner's store which targets are done, each result included.
+
+    Only what was read once is carried over: the output is emptied next, and must be filled again.
+    Raises `StoreError`.
+    """
     jobs = await _all_jobs(runner)
     carried = Carried(len(jobs))
     for job in jobs:
         if job.targets_done == job.targets_failed:
             continue
-        status = await runner.status(job.id, results=False)
-        for target in status.targets if status is not None else ():
-            if target.status is TargetState.DONE:
-                carried.remember(Target(target.url, target.options), Place(job.id, target.idx))
+        try:
+            status, whole = await runner.status(job.id), True
+        except StoreError:
+            status, whole = await runner.status(job.id, results=False), False
+        for done in status.targets if status is not None else ():
+            target = Target(done.url, done.options)
+            if done.status is not TargetState.DONE or carried.find(target) is not None:
+                continue
+            if whole or await _is_readable(runner, job.id, done.idx):
+                carried.remember(target, Place(job.id, done.idx))
+            else:
+                carried.unreadable += 1
     return carried
+
+
+async def _is_readable(runner: "Runner", job_id: str, idx: int) -> bool:
+    try:
+        return await runner.status(job_id, start=idx, stop=idx + 1) is not None
+    except StoreError:
+        return False
 
 
 async def forget_all(runner: "Runner") -> None:

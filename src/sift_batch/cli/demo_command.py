@@ -137,7 +137,7 @@ def _show(out: Path) -> None:
     console.print(_table(_views(out)))
     click.echo(f"results: {visible(str(out))}")
     store = store_beside(out)
-    if store is not None and store.exists():
+    if store is not None and is_there(store):
         click.echo(f"store:   {visible(str(store))}")
 
 

@@ -6,6 +6,7 @@ most one window of results is held in memory; everything further on waits in the
 
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 
 import trio
 
@@ -18,16 +19,17 @@ _Finished = tuple[int, TargetStatus]
 
 
 class Printer:
-    """Writes windows in the order in which they are given. `keep`: leave written jobs in the store.
+    """Writes windows in the order in which they are given.
 
+    Written jobs are left in the store when that is a file: `store`, None for one in memory.
     `behind` counts windows that were given and are not written yet.
     """
 
-    def __init__(self, runner: Runner, sink: Sink, outcome: Outcome, *, keep: bool) -> None:
+    def __init__(self, runner: Runner, sink: Sink, outcome: Outcome, *, store: Path | None) -> None:
         self._runner = runner
         self._sink = sink
         self._outcome = outcome
-        self._keep = keep
+        self._store = store
         self._moved = trio.Event()
         self.behind = 0
 
@@ -46,7 +48,7 @@ class Printer:
             self.behind -= 1
             self._moved.set()
             self._moved = trio.Event()
-            if not self._keep:
+            if self._store is None:
                 await self._forget(window)
 
     async def _forget(self, window: Window) -> None:
@@ -98,7 +100,9 @@ class Printer:
                 async with self._runner.results(job_id) as finished:
                     async for status in finished:
                         await send.send((places[status.idx], status))
-            except (trio.ClosedResourceError, LookupError, StoreError):
+            except StoreError as error:
+                self._cant_read(error)
+            except (trio.ClosedResourceError, LookupError):
                 # What is missing will not come from here; its line is not written, and the exit
                 # code says so.
                 return
@@ -110,7 +114,17 @@ class Printer:
                 job_id, idx = window.carried[at]
                 try:
                     found = await self._runner.status(job_id, start=idx, stop=idx + 1)
-                except (trio.ClosedResourceError, StoreError):
+                except StoreError as error:
+                    self._cant_read(error)
+                    return
+                except trio.ClosedResourceError:
                     return
                 if found is not None:
                     await send.send((at, found.targets[0]))
+
+    def _cant_read(self, error: StoreError) -> None:
+        """Say why lines are missing, unless something else has stopped the batch already."""
+        reason = f"a stored result can't be read: {error.args[0]}"
+        if self._store is not None:
+            reason = f"{self._store}: {reason}; --fresh begins again without what is stored"
+        self._outcome.error = self._outcome.error or reason

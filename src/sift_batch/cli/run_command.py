@@ -5,6 +5,7 @@ went. Next: `targets` (the input), then `batch` (the main job).
 """
 
 import contextlib
+import errno
 import json
 import logging
 import os
@@ -12,7 +13,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
 
 import click
 import trio
@@ -25,6 +26,11 @@ from .lines import Sink
 from .plan import Outcome, Plan, Refused
 from .screen import Screen, counted
 from .targets import Targets, read_targets
+
+# Links in these folders stand for what is open already; a file beside them would be in the wrong place.
+_DESCRIPTORS: Final = frozenset({"/dev", "/dev/fd", "/proc/self/fd"})
+# The longest name that a file beside the store can have.
+_LONGEST_SUFFIX: Final = "-journal"
 
 
 def seal_process() -> None:
@@ -59,6 +65,8 @@ def run_command(
             _read(targets, urls, file, options, screen)
             sink = stack.enter_context(open_sink(out, screen))
             plan = Plan(targets=targets, parallel=parallel, store=store_beside(out), fresh=fresh)
+            if out is not None and plan.store is None:
+                screen.note(f"{out} is no regular file, so nothing is kept to carry on from")
             began = time.monotonic()
             outcome = trio.run(drain_batch, plan, sink, screen)
             seconds = time.monotonic() - began
@@ -86,12 +94,25 @@ def _refuse_output(out: Path, file: str | None, *, fresh: bool) -> None:
     with contextlib.suppress(OSError):
         if file is not None and out.samefile(file):
             raise Refused("--out and --file are the same file; choose another --out", 2)
-    if not fresh and has_lines(out) and not is_there(_store(out)):
+    store = store_beside(out)
+    if store is not None:
+        _refuse_long_name(out, store)
+    if not fresh and has_lines(out) and (store is None or not is_there(store)):
         raise Refused(
             f"{out} has lines already, and there is no store beside it to carry on from; give another "
             "--out, remove it, or pass --fresh to write over it",
             2,
         )
+
+
+def _refuse_long_name(out: Path, store: Path) -> None:
+    try:
+        store.with_name(store.name + _LONGEST_SUFFIX).lstat()
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise Refused(
+                f"{out}: the store beside it can't be made (its name is too long); choose a shorter --out", 3
+            ) from None
 
 
 def is_there(path: Path) -> bool:
@@ -183,13 +204,11 @@ def _open_output(out: Path) -> int | Path:
         raise Refused("--out is no path", 2) from None
 
 
-def _store(out: Path) -> Path:
-    return out.with_name(out.name + ".sift")
-
-
 def store_beside(out: Path | None) -> Path | None:
-    """Return the store that belongs to an output file."""
-    return None if out is None else _store(out)
+    """Return the store that belongs to an output; None unless that is, or will be, a regular file."""
+    if out is None or str(out.parent.absolute()) in _DESCRIPTORS or (is_there(out) and not out.is_file()):
+        return None
+    return out.with_name(out.name + ".sift")
 
 
 def report(
@@ -204,7 +223,7 @@ def report(
 ) -> None:
     """Say how the batch went. The demo's failures are meant to be, so that nothing is left to do."""
     store = store_beside(out)
-    kept = store if store is not None and store.exists() else None
+    kept = store if store is not None and is_there(store) else None
     if as_json:
         _report_json(outcome, screen, out=out, kept=kept, seconds=seconds, quiet=quiet)
         return
@@ -217,7 +236,7 @@ def report(
     unwritten = outcome.done + outcome.failed - outcome.written
     if outcome.signal and unwritten > 0:
         further = f"{counted(unwritten, 'further result')} {'is' if unwritten == 1 else 'are'}"
-        place = "in the store" if kept else "lost; --out keeps them"
+        place = "in the store" if kept else "lost; --out with a file keeps them"
         screen.note(f"lines come in input order; {further} {place}")
     left = ["fetches the rest"] if outcome.missing else []
     left += ["tries failed targets again"] if outcome.failed and not is_demo else []

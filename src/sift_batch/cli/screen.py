@@ -28,7 +28,7 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 
 class Screen:
-    """Standard error. `quiet` leaves out all but errors; `as_json` writes each as a JSON object."""
+    """Standard error, if it is open. `quiet` leaves out all but errors; `as_json` writes JSON objects."""
 
     def __init__(self, *, quiet: bool = False, as_json: bool = False) -> None:
         self._quiet = quiet
@@ -57,7 +57,8 @@ class Screen:
     @contextmanager
     def progress(self, total: int, already: int) -> Iterator[None]:
         """Show a bar for `total` targets inside the block, if there is a terminal to show it on."""
-        if self._quiet or self._as_json or not sys.stderr.isatty():
+        # None when the process was started with it closed.
+        if self._quiet or self._as_json or sys.stderr is None or not sys.stderr.isatty():
             yield
             return
         from rich.console import Console

@@ -35,6 +35,7 @@ _HEADERS_LIMIT: Final = 256
 _HEADER_BYTES_LIMIT: Final = 102_400
 # Above this, turning bytes into text would hold up the event loop for a noticeable time.
 _THREAD_FROM: Final = 131_072
+_CHUNKS_PER_TURN: Final = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,8 +181,13 @@ class _PlainFetch:
             raise too_large(self._limits.max_bytes)
         body = Body(headers.get("content-encoding", b""), self._limits.max_bytes)
         async with aclosing(response.aiter_stream()) as chunks:
+            taken = 0
             async for chunk in chunks:
                 body.feed(chunk)
+                taken += 1
+                if taken % _CHUNKS_PER_TURN == 0:
+                    # One packet may hold thousands of tiny chunks, and none of them waits for anything.
+                    await trio.lowlevel.checkpoint()
         return Answer(status, headers, body.close(), body.wire)
 
     def _judge(self, address: Address, answer: Answer) -> None:

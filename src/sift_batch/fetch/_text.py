@@ -81,6 +81,8 @@ _BLOCK_NAMES: Final = """
 _BLOCKS: Final = frozenset(_BLOCK_NAMES.split())
 _CELLS: Final = frozenset({"td", "th"})
 _SKIPPED: Final = frozenset({"script", "style", "template", "noscript", "svg", "textarea"})
+# Any other "<" is text; passed over by the pattern, since a page may hold millions of them.
+_OPENS: Final = re.compile(r"<(?=/?[A-Za-z]|[!?])")
 _TAG: Final = re.compile(r"/?([A-Za-z][A-Za-z0-9:-]{0,30})")
 _BLANKS: Final = re.compile(r"[ \t\r\f\n\xa0]+")
 
@@ -92,17 +94,17 @@ def page_text(source: str) -> tuple[str, str]:
     """
     out: list[str] = []
     title, here = "", 0
-    while (tag_at := source.find("<", here)) >= 0:
-        out.append(_plain(source[here:tag_at]))
+    while opening := _OPENS.search(source, here):
+        tag_at = opening.start()
+        if tag_at > here:
+            out.append(_plain(source[here:tag_at]))
         if source.startswith("<!--", tag_at):
             here = _after(source, "-->", tag_at + 4)
             continue
         tag = _TAG.match(source, tag_at + 1)
         if tag is None:
-            # "<" that opens nothing is text, unless it opens a declaration.
-            declares = source.startswith(("<!", "<?"), tag_at)
-            here = _after(source, ">", tag_at) if declares else tag_at + 1
-            out.append("" if declares else "<")
+            # A declaration.
+            here = _after(source, ">", tag_at)
             continue
         name, here = tag[1].lower(), _after(source, ">", tag.end())
         if source[tag_at + 1] != "/" and (name in _SKIPPED or name == "title"):
