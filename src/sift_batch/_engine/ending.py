@@ -37,13 +37,10 @@ class Ending:
 
     def settled(self, job: Job, live: LiveJob) -> None:
         """Tell that a job settled; called once for each, after the commit."""
-        self._let_go(job, live)
-        live.log.event("job.settled")
-
-    def _let_go(self, job: Job, live: LiveJob) -> None:
         self._feeds.settled(job)
         self._upkeep.after_settle(job.lease)
         self._roster.settled(live)
+        live.log.event("job.settled")
 
     async def stop(self, job_id: str, event: JobEvent, *, caller: str | None, error: str = "") -> bool:
         """End a live job from outside; False if there is none. Raises `StoreError`, changing nothing."""
@@ -59,11 +56,9 @@ class Ending:
             live.stopped = event
             if live.scope is not None:
                 live.scope.cancel()
-            if job.settled:
-                self._let_go(job, live)
             self.ended(job, live)
             if job.settled:
-                live.log.event("job.settled")
+                self.settled(job, live)
             return True
         finally:
             self.stop_over(live)
