@@ -1,5 +1,7 @@
 """How close to the ideal schedule the gate comes, on the mock clock."""
 
+import random
+
 import pytest
 import trio
 import trio.testing
@@ -17,12 +19,17 @@ async def _makespan(gate: Gate, site: Site, hosts: list[str]) -> float:
     return trio.current_time() - start
 
 
+@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("grouped", [False, True])
-async def test_320_jobs_take_the_ideal_time(grouped: bool, autojump_clock: trio.testing.MockClock) -> None:
+async def test_320_jobs_take_the_ideal_time(
+    grouped: bool, seed: int, autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """320 jobs of one target, 8 hosts, 20 ms each: at most 1.05 times the ideal 0.8 s, in the limits."""
+    # Trio shuffles who comes first, and the last rounds depend on it: of 860 orders the longest took 0.84 s.
+    monkeypatch.setattr(trio._core._run, "_r", random.Random(seed))
     gate, site = Gate(), Site(0.02)
     hosts = [f"h{n // 40 if grouped else n % 8}" for n in range(320)]
-    assert await _makespan(gate, site, hosts) <= 0.8 * 1.05
+    assert round(await _makespan(gate, site, hosts) / 0.8, 6) <= 1.05
     assert (site.peak, site.peak_per_host) == (8, 2)
     assert len(site.order) == 320
     assert_nothing_kept(gate)
