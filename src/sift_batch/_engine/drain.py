@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import trio
 
 from .._model.config import Config
+from .._model.crash import crash_point
 from .._model.errors import TargetError
 from .._model.lifecycle import TargetState
 from .._model.values import Attempt, FetchFunc, Job, Target
@@ -199,6 +200,7 @@ class Drain:
         """Store a target; False when that was the last step of the job here."""
         shop, live, ledger, job_id = self._shop, self._live, self._shop.ledger, self._job_id
         self._renew_context()
+        crash_point("record: fetched")
         try:
             recorded = await ledger.offer("record", lambda: ledger.record(job_id, idx, verdict.outcome), live)
         finally:

@@ -63,6 +63,8 @@ _UNFIT: Final = "the result's meta holds what JSON can't hold"
 
 
 def _plain_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
+    if type(meta) is dict and not meta:
+        return meta
     try:
         plain: dict[str, Any] = _plain(meta, _DEPTH_LIMIT)
     except (TypeError, ValueError, OverflowError, RecursionError) as exc:

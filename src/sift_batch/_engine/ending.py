@@ -9,6 +9,7 @@ flight at that moment. If the drain stored that fetch's result meanwhile, it set
 
 import trio
 
+from .._model.crash import crash_point
 from .._model.lifecycle import JobEvent
 from .._model.values import Job
 from .feeds import Feeds
@@ -52,6 +53,7 @@ class Ending:
             job = await self._ledger.stop(job_id, event, caller=caller, in_flight=live.in_flight, error=error)
             if job is None:
                 return False
+            crash_point("cancel: not told yet")
             self._roster.stored(live.id)
             live.stopped = event
             if live.scope is not None:

@@ -15,6 +15,7 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from .._model.config import Config, check_number
+from .._model.crash import crash_point
 from .._model.errors import (
     CallerBusyError,
     JobsBusyError,
@@ -127,6 +128,7 @@ class Intake:
     def _submitted(self, outcome: SubmitOutcome | RerunOutcome, live: LiveJob) -> Submission:
         """Tell what the store made of a submit, and return or raise what the caller gets."""
         if isinstance(outcome, Created):
+            crash_point("submit: not told yet")
             self._created(outcome.job, live)
             self._upkeep.after_submit()
             return Submission(outcome.job.id, reused=False)

@@ -6,7 +6,6 @@ only `StoreError` is left. `offer` is for the steps of a running job, which must
 kept and offered again until they are stored. Next room: the store itself.
 """
 
-import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
@@ -57,10 +56,12 @@ class Ledger:
         """Return the wall clock in whole unix seconds; a clock that fails stands still."""
         # The clock is the application's: what it raises, or a time that no column holds, must not end
         # a drain half-way.
-        with contextlib.suppress(Exception):
+        try:
             now = int(self._now())
-            if abs(now) < _END_OF_TIME:
-                self._last_now = now
+        except Exception:
+            return self._last_now
+        if abs(now) < _END_OF_TIME:
+            self._last_now = now
         return self._last_now
 
     async def _asked(self, operation: str, ask: Callable[[], Awaitable[T]]) -> T:

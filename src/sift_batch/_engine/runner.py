@@ -14,6 +14,7 @@ import trio
 from trio.lowlevel import enable_ki_protection
 
 from .._model.config import Config, check_index, check_number
+from .._model.crash import crash_point
 from .._model.events import EventLog
 from .._model.hooks import Hooks
 from .._model.lifecycle import JobEvent, JobState
@@ -150,6 +151,7 @@ class Runner:
         removed = await self._ledger.delete(_id(job_id), caller_name(caller))
         if removed is None:
             return False
+        crash_point("delete: not told yet")
         self._signals.log.bind(job_id=removed.job_id).event("job.deleted")
         self._upkeep.removed(removed)
         return True
@@ -333,6 +335,7 @@ class Runner:
             # Whoever still waits must hear that nothing will come any more.
             self._feeds.closing()
             self._roster.changed.unpark_all()
+            crash_point("closing: work over")
             with trio.CancelScope(shield=True):
                 await self._ledger.release()
             self._signals.log.event("runner.closed", live=self._roster.live)

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import trio
 
 from .._model.config import Config
+from .._model.crash import crash_point
 from .._model.errors import StoreError
 from .._model.store import Removed
 from .feeds import Feeds
@@ -94,6 +95,7 @@ class Upkeep:
                     break
                 seen = lapsed.job_ids
                 for job_id in seen:
+                    crash_point("sweep: found")
                     try:
                         removed = await self._ledger.sweep(job_id)
                     except StoreError as exc:

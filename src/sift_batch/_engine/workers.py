@@ -20,6 +20,7 @@ from typing import Final
 import trio
 from trio.lowlevel import Abort, RaiseCancelT, enable_ki_protection
 
+from .._model.crash import crash_point
 from .._model.lifecycle import JobEvent
 from .._model.store import Work
 from .drain import Drain, Shop
@@ -45,6 +46,8 @@ class Foreman:
         self._ended = trio.Event()
         self._watcher: trio.lowlevel.Task | None = None
         self._watched = trio.Event()
+        # When the timekeeper looks at the jobs next.
+        self._next_look = math.inf
         # What a fetch raised that must end the program.
         self._fatal: BaseException | None = None
 
@@ -97,6 +100,7 @@ class Foreman:
         if self._work_scope.cancel_called:
             return
         self._shop.closing.begin(self._shop.config.shutdown_grace)
+        crash_point("closing: begun")
         self._work_scope.cancel()
         self._shop.feeds.closing()
         self._shop.roster.changed.unpark_all()
@@ -195,7 +199,9 @@ class Foreman:
         live.started = trio.current_time()
         live.deadline = live.started + shop.config.job_timeout
         shop.feeds.changed(live.id)
-        shop.closing.moved.unpark_all()
+        if self._next_look == math.inf:
+            # As long as the timekeeper sees one job, it looks in time for those that begin meanwhile.
+            shop.closing.moved.unpark_all()
         live.log.event("job.started")
 
     def _end_at_once(self, exc: BaseException) -> None:
@@ -211,8 +217,9 @@ class Foreman:
     async def _keep_time(self, nursery: trio.Nursery) -> None:
         """End jobs whose time is up, and tell of fetches that can't be ended."""
         while True:
-            # Woken as well when a job begins and when the grace of the closing is set or moved.
-            with trio.move_on_at(self._next_due()):
+            # Woken as well when the first job begins and when the grace of the closing is set or moved.
+            self._next_look = self._next_due()
+            with trio.move_on_at(self._next_look):
                 await self._shop.closing.moved.park()
             self._end_overdue(nursery)
             self._warn_stuck(trio.current_time())
@@ -231,8 +238,10 @@ class Foreman:
         # The time of a job that has ended already is of no interest: its last fetch may go on for long.
         due = [live.deadline for live in running if not (live.expiring or live.ended)]
         due += [self._stuck_at(live) for live in running if live.fetching and not live.warned]
-        # Attempts that begin meanwhile are due later than this.
-        return min([trio.current_time() + self._shop.config.target_timeout + _STUCK_AFTER, *due])
+        # Jobs and attempts that begin meanwhile are due later than this.
+        config = self._shop.config
+        meanwhile = min(config.target_timeout + _STUCK_AFTER, config.job_timeout)
+        return min([trio.current_time() + meanwhile, *due])
 
     def _stuck_at(self, live: LiveJob) -> float:
         return min(live.attempt_deadline, self._shop.closing.grace_end) + _STUCK_AFTER

@@ -5,9 +5,12 @@ what an older job of the same caller has done. Each is one transaction, so that 
 once can't create more than the caps allow. What happens to the job from there on is in `steps.py`.
 """
 
+import functools
 import sqlite3
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
+from .._model.crash import crash_point
 from .._model.lifecycle import JobState, last_target_event, move_job
 from .._model.store import (
     CallerBusy,
@@ -24,8 +27,10 @@ from .._model.store import (
 from .._model.values import Caller, CallerClass
 from . import removal
 from .queries import find_reusable, select_job, stored_job
-from .rows import target_row
+from .rows import TargetRow, target_row
 from .schema import LIVE
+
+_ROWS_AT_ONCE: Final = 32
 
 
 def submit(
@@ -58,10 +63,8 @@ def submit(
         nbytes=sum(row[3] for row in rows),
         now=now,
     )
-    connection.executemany(
-        "INSERT INTO batch_target(job_id, idx, url, options, nbytes) VALUES (?, ?, ?, ?, ?)",
-        [(new.id, *row) for row in rows],
-    )
+    crash_point("submit: job without targets")
+    _insert_targets(connection, new.id, rows)
     return Created(stored_job(connection, new.id))
 
 
@@ -95,6 +98,7 @@ def rerun(
         "FROM batch_target WHERE job_id = ? AND status <> 'done'",
         (new_id, source_id),
     )
+    crash_point("rerun: nothing carried yet")
     carried = connection.execute(
         "INSERT INTO batch_target"
         "(job_id, idx, url, options, status, code, http_status, retryable, chars, nbytes, result) "
@@ -114,6 +118,19 @@ def rerun(
             (state.value, now, now, new_id),
         )
     return Created(stored_job(connection, new_id))
+
+
+def _insert_targets(connection: sqlite3.Connection, job_id: str, rows: Sequence[TargetRow]) -> None:
+    # Many rows a statement take half the time of one statement for each row.
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        part = rows[start : start + _ROWS_AT_ONCE]
+        connection.execute(_insert_statement(len(part)), [value for row in part for value in (job_id, *row)])
+
+
+@functools.cache
+def _insert_statement(rows: int) -> str:
+    values = ",".join("(?,?,?,?,?)" for _ in range(rows))
+    return f"INSERT INTO batch_target(job_id, idx, url, options, nbytes) VALUES {values}"
 
 
 def _over_caps(connection: sqlite3.Connection, caller: str, caps: Caps) -> CallerBusy | JobsBusy | None:

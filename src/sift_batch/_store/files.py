@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from .._model.crash import crash_point
 from .._model.errors import StoreError, StoreInUseError
 from . import schema
 
@@ -177,13 +178,17 @@ def _create(path: Path) -> None:
         # Made before SQLite sees it, so that the log and its index inherit the mode.
         os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _OWNER_ONLY))
         draft.chmod(_OWNER_ONLY)
+        crash_point("create: draft made")
         with contextlib.closing(connect(draft, "rw")) as connection:
             # Full: a store that was half written when the power went would be nobody's file.
             connection.execute("PRAGMA synchronous = FULL")
             schema.create(connection)
+            crash_point("create: draft laid out")
         # A log that an earlier file of this name left behind would be read into the new one.
         _unlink(*_side_files(path))
+        crash_point("create: draft whole")
         draft.replace(path)
+        crash_point("create: in place")
     except BaseException:
         with contextlib.suppress(OSError):
             _unlink(draft, *_side_files(draft))

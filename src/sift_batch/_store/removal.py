@@ -9,6 +9,7 @@ moving them twice. What a restricted caller's rows leave behind is in `overwrite
 import sqlite3
 from typing import Final
 
+from .._model.crash import crash_point
 from .._model.store import Removed
 from .._model.values import CallerClass, Job
 from .queries import GONE_SECONDS, effective_lease, select_job, stored_bytes
@@ -53,12 +54,14 @@ def evict(connection: sqlite3.Connection, *, max_bytes: int, now: int, ttl: floa
     if oldest is None or oldest == newest:
         return None
     job = select_job(connection, oldest[0])
+    crash_point("evict: chosen")
     return None if job is None else _remove(connection, job, "budget", now)
 
 
 def _remove(connection: sqlite3.Connection, job: Job, reason: str, now: int) -> Removed:
     restricted = job.caller_class is CallerClass.RESTRICTED
     connection.execute("DELETE FROM batch_target WHERE job_id = ?", (job.id,))
+    crash_point("remove: targets gone")
     connection.execute("DELETE FROM batch_job WHERE id = ?", (job.id,))
     if not restricted:
         _remember(connection, job, reason, now)

@@ -94,7 +94,11 @@ def options_from(text: str) -> Options:
     return Options(**known)
 
 
-def target_row(idx: int, target: Target) -> tuple[int, str, str, int]:
+TargetRow = tuple[int, str, str, int]
+"""Idx, url, options and their bytes."""
+
+
+def target_row(idx: int, target: Target) -> TargetRow:
     """Return idx, url, options and their bytes, as a new target is stored."""
     url = scrub(target.url)
     options = canonical_options(target.options)

@@ -18,6 +18,7 @@ from typing import Literal
 import trio
 from trio.lowlevel import enable_ki_protection
 
+from .._model.crash import crash_point
 from .._model.errors import StoreError, StoreInUseError
 from .._model.idem import idem_key
 from .._model.lifecycle import JobEvent, JobState
@@ -280,9 +281,11 @@ class FileStore(SqliteStore):
         return found
 
     def _open_writer(self) -> sqlite3.Connection:
+        crash_point("open: not locked yet")
         self._lock.acquire()
         try:
             self._check_identity()
+            crash_point("open: locked")
             return files.connect_writer(self._path, self._durability)
         except BaseException:
             self._lock.release()
@@ -296,6 +299,7 @@ class FileStore(SqliteStore):
         writer, self._writes = self._writes, None
         try:
             await writer.aclose()
+            crash_point("close: not unlocked yet")
         finally:
             self._owner = None
             self._lock.release()
@@ -326,6 +330,7 @@ class FileStore(SqliteStore):
 
 def _erase(connection: sqlite3.Connection) -> bool:
     removal.adjust_overwriting(connection)
+    crash_point("erase: log not wiped yet")
     # Busy while a reader still looks at what the log holds.
     return not connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
 

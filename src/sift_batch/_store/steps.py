@@ -9,6 +9,7 @@ What the engine does with the answers is not decided here. Reads are in `queries
 import sqlite3
 from typing import Final
 
+from .._model.crash import crash_point
 from .._model.errors import StoreError
 from .._model.lifecycle import (
     JobEvent,
@@ -47,6 +48,7 @@ def restart(connection: sqlite3.Connection, *, now: int) -> Restarted:
         for row in connection.execute("SELECT DISTINCT job_id FROM batch_target WHERE status = 'running'")
     )
     connection.execute("UPDATE batch_target SET status = ? WHERE status = 'running'", (_PUT_BACK,))
+    crash_point("restart: targets put back")
     for state in job_states_before(JobEvent.RESTART):
         connection.execute(
             "UPDATE batch_job SET status = ?, error = 'restart', finished_at = ?, lease = ? WHERE status = ?",
@@ -79,6 +81,7 @@ def begin(connection: sqlite3.Connection, *, owner: str, now: int) -> Work | Non
     connection.execute(
         "UPDATE batch_target SET status = ? WHERE job_id = ? AND idx = ?", (_STARTED, job_id, work[0][0])
     )
+    crash_point("begin: target marked")
     connection.execute(
         "UPDATE batch_job SET status = ?, started_at = ?, version = version + 1 WHERE id = ?",
         (move_job(JobState.QUEUED, JobEvent.START).value, now, job_id),
@@ -128,6 +131,7 @@ def _record_last(connection: sqlite3.Connection, job_id: str, failed: bool, size
     if job.status.live:
         event = last_target_event(job.targets_total, job.targets_failed + failed)
         state, ended = move_job(job.status, event), True
+    crash_point("record: last target stored")
     connection.execute(
         "UPDATE batch_job SET targets_done = targets_done + 1, targets_failed = targets_failed + ?, "
         "lease = max(lease, ?), nbytes = nbytes + ?, version = version + 1, status = ?, settled = 1, "
@@ -185,6 +189,7 @@ def stop(
         "version = version + 1 WHERE id = ?",
         (move_job(job.status, event).value, error, now, now, not in_flight, job_id),
     )
+    crash_point("stop: job ended")
     if not in_flight:
         _put_back(connection, job_id)
     return stored_job(connection, job_id)
@@ -196,6 +201,7 @@ def settle(connection: sqlite3.Connection, *, owner: str, job_id: str, now: int)
     if job is None or job.status.live or job.settled:
         return None
     _put_back(connection, job_id)
+    crash_point("settle: target put back")
     connection.execute(
         "UPDATE batch_job SET settled = 1, lease = max(lease, ?), version = version + 1 WHERE id = ?",
         (now, job_id),

@@ -20,6 +20,7 @@ import outcome
 import trio
 from trio.lowlevel import Abort, RaiseCancelT, Task, enable_ki_protection
 
+from .._model.crash import crash_point
 from .._model.errors import StoreError
 from .bridge import Step, T, rollback, store_error, transaction
 
@@ -184,6 +185,7 @@ class Writer:
             pass  # the run is over: nobody waits any more
         finally:
             try:
+                crash_point("close: log not moved yet")
                 _checkpoint(self._connection)
             finally:
                 self._connection.close()
@@ -193,7 +195,7 @@ class Writer:
         bare = [ticket for ticket in group if ticket.bare]
         if bare:
             group = [ticket for ticket in group if not ticket.bare]
-            claimed = self._claim(bare)
+            claimed = [ticket for ticket in bare if self._claim(ticket)]
             for ticket in claimed:
                 ticket.outcome = outcome.capture(ticket.step, self._connection)
             yield claimed, len(group)
@@ -201,7 +203,7 @@ class Writer:
             try:
                 begun = self._begin(group)
             except Exception as exc:
-                claimed = self._claim(group)
+                claimed = [ticket for ticket in group if self._claim(ticket)]
                 for ticket in claimed:
                     ticket.outcome = outcome.Error(store_error(exc))
                 yield claimed, 0
@@ -225,7 +227,7 @@ class Writer:
         for ticket in waiting:
             # One by one, and only now: what is left waits for the next transaction, perhaps behind
             # another process's lock, and can be withdrawn as long as it does.
-            if not self._claim([ticket]):
+            if not self._claim(ticket):
                 continue
             done.append(ticket)
             last = outcome.capture(ticket.step, self._connection)
@@ -233,10 +235,12 @@ class Writer:
             if isinstance(last, outcome.Error) or time.monotonic() > until:
                 break
         if isinstance(last, outcome.Value):
+            crash_point("commit: not yet")
             last = outcome.capture(self._connection.execute, "COMMIT")
         if isinstance(last, outcome.Error):
             self._recover(done, last.error)
         else:
+            crash_point("commit: done")
             for ticket, value in zip(done, outcomes, strict=True):
                 ticket.outcome = value
         return done, list(waiting)
@@ -255,12 +259,11 @@ class Writer:
             if ticket.outcome is None:
                 ticket.outcome = outcome.Error(store_error(exc) if isinstance(exc, Exception) else exc)
 
-    def _claim(self, group: list[_Ticket]) -> list[_Ticket]:
+    def _claim(self, ticket: _Ticket) -> bool:
+        """Take a ticket for good; False if its task has withdrawn it."""
         with self._lock:
-            claimed = [ticket for ticket in group if not ticket.withdrawn]
-            for ticket in claimed:
-                ticket.claimed = True
-        return claimed
+            ticket.claimed = not ticket.withdrawn
+            return ticket.claimed
 
     def _begin(self, group: list[_Ticket]) -> bool:
         """Begin a transaction; False if every step was withdrawn while the file was locked."""
