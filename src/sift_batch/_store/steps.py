@@ -41,20 +41,23 @@ def restart(connection: sqlite3.Connection, *, now: int) -> Restarted:
     """Put right what an earlier process left: see `Store.acquire`."""
     removal.adjust_overwriting(connection)
     live = [row[0] for row in connection.execute(f"SELECT id FROM batch_job WHERE {LIVE} ORDER BY rowid")]
-    changed = set(live)
-    changed.update(row[0] for row in connection.execute("SELECT id FROM batch_job WHERE settled = 0"))
-    changed.update(
-        row[0]
-        for row in connection.execute("SELECT DISTINCT job_id FROM batch_target WHERE status = 'running'")
-    )
-    connection.execute("UPDATE batch_target SET status = ? WHERE status = 'running'", (_PUT_BACK,))
+    unsettled = {row[0] for row in connection.execute("SELECT id FROM batch_job WHERE settled = 0")}
+    # Looked for first, since a whole table is read for each of these: mostly there are none.
+    marked = {
+        row[0] for row in connection.execute("SELECT job_id FROM batch_target WHERE status = 'running'")
+    }
+    if marked:
+        connection.execute("UPDATE batch_target SET status = ? WHERE status = 'running'", (_PUT_BACK,))
     crash_point("restart: targets put back")
     for state in job_states_before(JobEvent.RESTART):
         connection.execute(
-            "UPDATE batch_job SET status = ?, error = 'restart', finished_at = ?, lease = ? WHERE status = ?",
+            "UPDATE batch_job SET status = ?, error = 'restart', finished_at = ?, lease = ? "
+            f"WHERE {LIVE} AND status = ?",
             (move_job(state, JobEvent.RESTART).value, now, now, state.value),
         )
-    connection.execute("UPDATE batch_job SET settled = 1 WHERE settled = 0")
+    if unsettled:
+        connection.execute("UPDATE batch_job SET settled = 1 WHERE settled = 0")
+    changed = {*live, *unsettled, *marked}
     connection.executemany(
         "UPDATE batch_job SET version = version + 1 WHERE id = ?", [(job_id,) for job_id in changed]
     )
