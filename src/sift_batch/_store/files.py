@@ -184,6 +184,8 @@ def _create(path: Path) -> None:
             connection.execute("PRAGMA synchronous = FULL")
             schema.create(connection)
             crash_point("create: draft laid out")
+            # Closing would move the log too, but says nothing if that fails: half a file would go into place.
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         # A log that an earlier file of this name left behind would be read into the new one.
         _unlink(*_side_files(path))
         crash_point("create: draft whole")
