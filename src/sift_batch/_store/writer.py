@@ -249,7 +249,12 @@ class Writer:
         """After a fault in a shared commit: each step again, alone, so that only the faulty fails."""
         try:
             rollback(self._connection)
-            if len(claimed) > 1:
+            full = getattr(exc, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
+            if full:
+                # It may be the log that fills the disk, and most of what it holds has its place in the file.
+                # It is moved after commits only, and there will be none.
+                _checkpoint(self._connection)
+            if full or len(claimed) > 1:
                 for ticket in claimed:
                     ticket.outcome = outcome.capture(_alone, self._connection, ticket.step)
                 return
