@@ -54,3 +54,34 @@ def docs(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     session.install(".[all]", "h11>=0.16")
     session.run("python", "benchmarks/run.py", *session.posargs)
+
+
+def _proof(session: nox.Session, script: str, *usual: str) -> None:
+    """Run one of the proof's programs (docs/proof.md); `usual` is what it gets if nothing is said."""
+    session.install(".[all]", *TEST_TOOLS)
+    session.run("python", f"tests/proof/{script}", *(session.posargs or usual))
+
+
+@nox.session
+def simulate(session: nox.Session) -> None:
+    _proof(session, "simulation/simulate.py", "--seeds", "2000")
+
+
+@nox.session
+def torture(session: nox.Session) -> None:
+    _proof(session, "torture/torture.py")
+
+
+@nox.session
+def crash(session: nox.Session) -> None:
+    _proof(session, "crash/crash.py", "--kills", "1000")
+
+
+@nox.session
+def soak(session: nox.Session) -> None:
+    _proof(session, "soak/soak.py", "--seconds", "600")
+
+
+@nox.session
+def mutants(session: nox.Session) -> None:
+    _proof(session, "mutants/mutants.py")

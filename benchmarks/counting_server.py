@@ -14,6 +14,8 @@ from types import TracebackType
 from typing import Any
 
 DELAY = 0.020
+TOTAL, PER_HOST = 8, 2
+"""How many requests may be answered at the same time, in all and of one host."""
 HOSTS = [f"127.0.0.{number}" for number in range(1, 9)]
 _PAGE = b"<html><body>" + b"<p>a paragraph of a page</p>" * 365 + b"</body></html>"
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n"
@@ -25,14 +27,18 @@ class Counts:
     def __init__(self) -> None:
         self.now: dict[str, int] = {}
         self.requests = self.peak = self.peak_of_a_host = 0
+        self.over_total = self.over_host = self.connections = 0
         self.first = self.last = 0.0
 
     def begin(self, host: str, at: float) -> None:
         """Count a request that has been read."""
         self.first = self.first or at
         self.now[host] = self.now.get(host, 0) + 1
+        in_all = sum(self.now.values())
         self.peak_of_a_host = max(self.peak_of_a_host, self.now[host])
-        self.peak = max(self.peak, sum(self.now.values()))
+        self.peak = max(self.peak, in_all)
+        self.over_total += in_all > TOTAL
+        self.over_host += self.now[host] > PER_HOST
 
     def end(self, host: str, at: float) -> None:
         """Count a request whose answer is written."""
@@ -41,11 +47,17 @@ class Counts:
         self.last = at
 
     def report(self) -> dict[str, Any]:
-        """Return what was counted; `span` is from the first request to the last answer, in seconds."""
+        """Return what was counted; `span` is from the first request to the last answer, in seconds.
+
+        `over_total` and `over_host` are requests that came in when there was no room for them.
+        """
         return {
             "requests": self.requests,
             "peak": self.peak,
             "peak_of_a_host": self.peak_of_a_host,
+            "over_total": self.over_total,
+            "over_host": self.over_host,
+            "connections": self.connections,
             "span": self.last - self.first,
         }
 
@@ -61,6 +73,7 @@ class Connection(asyncio.Protocol):
         self._host = transport.get_extra_info("sockname")[0]
         self._loop = asyncio.get_running_loop()
         self._read = b""
+        self._used = False
 
     def data_received(self, data: bytes) -> None:  # noqa: D102 - asyncio's
         self._read += data
@@ -70,6 +83,9 @@ class Connection(asyncio.Protocol):
                 self._answer(json.dumps(self.counts.report()).encode())
                 Connection.counts = Counts()
             else:
+                # Counted with its first request: the one that asks for the counts is none of theirs.
+                self.counts.connections += not self._used
+                self._used = True
                 self.counts.begin(self._host, self._loop.time())
                 self._loop.call_later(DELAY, self._finish)
 

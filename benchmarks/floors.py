@@ -60,15 +60,21 @@ def pending(connection: sqlite3.Connection, job: int) -> list[tuple[int, str]]:
 
 def store_result(connection: sqlite3.Connection, job: int, idx: int, result: str) -> None:
     """Store one result and count it, in one transaction."""
+    store_results(connection, [(job, idx, result)])
+
+
+def store_results(connection: sqlite3.Connection, rows: Sequence[tuple[int, int, str]]) -> None:
+    """Store some results of some jobs, all in one transaction."""
     connection.execute("BEGIN IMMEDIATE")
-    connection.execute(
-        "UPDATE target SET status = 'done', result = ? WHERE job = ? AND idx = ?", (result, job, idx)
-    )
-    connection.execute(
-        "UPDATE job SET stored = stored + 1, "
-        "status = CASE WHEN stored + 1 = total THEN 'done' ELSE 'running' END WHERE id = ?",
-        (job,),
-    )
+    for job, idx, result in rows:
+        connection.execute(
+            "UPDATE target SET status = 'done', result = ? WHERE job = ? AND idx = ?", (result, job, idx)
+        )
+        connection.execute(
+            "UPDATE job SET stored = stored + 1, "
+            "status = CASE WHEN stored + 1 = total THEN 'done' ELSE 'running' END WHERE id = ?",
+            (job,),
+        )
     connection.execute("COMMIT")
 
 

@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import Any
 
 TMPFS = Path("/dev/shm")
+CHILD_PATIENCE = 300.0
+"""How long one run may take, in seconds: a run that hangs is a failure, not a long benchmark."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +93,20 @@ def machine() -> str:
     return "\n".join(lines)
 
 
+def command() -> str:
+    """Return the command that is running, as somebody would type it; a folder of theirs is DIR."""
+    file = Path(sys.argv[0]).resolve()
+    root = Path(__file__).resolve().parent.parent
+    shown = file.relative_to(root) if file.is_relative_to(root) else Path(file.name)
+    words = ("DIR" if Path(word).is_absolute() else word for word in sys.argv[1:])
+    return " ".join(["python", str(shown), *words])
+
+
+def today() -> str:
+    """Return the day of the run."""
+    return time.strftime("%Y-%m-%d")
+
+
 def _version(name: str) -> str:
     try:
         return version(name)
@@ -122,7 +138,7 @@ def folder(*, tmpfs: bool = False) -> Iterator[Path]:
 def in_child(file: str, kind: str, *, before: Sequence[str] = (), **arguments: Any) -> Any:
     """Run one of a file's kinds of run in a fresh interpreter and return what it returns."""
     command = [*before, sys.executable, file, "--once", kind, json.dumps(arguments)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=CHILD_PATIENCE)
     return json.loads(done.stdout)
 
 
@@ -134,6 +150,6 @@ def run(numbers: Callable[[], Iterator[Number]], kinds: Mapping[str, Callable[..
         for number in numbers():
             print(json.dumps(asdict(number)), flush=True)
     else:
-        print(machine(), f"command: {' '.join([Path(sys.executable).name, *sys.argv])}", "", sep="\n")
+        print(machine(), f"command: {command()}", "", sep="\n")
         for number in numbers():
             print(number.line(), flush=True)

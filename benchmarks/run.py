@@ -1,6 +1,8 @@
 """How do the numbers stand, all of them? Runs each benchmark beside this file and prints one table.
 
-Every benchmark also runs alone: `python benchmarks/overhead.py`. On a machine that does other work at the
+Every benchmark also runs alone: `python benchmarks/overhead.py`. With `--write` the table goes into
+README.md too. What needs other people's software is not among them: `politeness.py` and
+`peers/compare.py`; `everything.py` runs those as well. On a machine that does other work at the
 same time, ratios hold better than times, and the median better than either end of the spread.
 """
 
@@ -8,9 +10,12 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
-from measure import Number, machine
+import measure
+import readme
+from measure import Number
 
 BENCHMARKS = [
     "overhead",
@@ -21,22 +26,36 @@ BENCHMARKS = [
     "start",
     "memory",
     "loop_stall",
+    "growth",
 ]
 
 
 def main() -> None:
-    print(machine(), f"command: {' '.join([Path(sys.executable).name, *sys.argv])}", "", sep="\n")
-    print("| what | result | unit | to reach | | spread |\n|---|---|---|---|---|---|", flush=True)
+    arguments = sys.argv[1:]
+    write = "--write" in arguments
+    names = [name for name in arguments if name != "--write"] or BENCHMARKS
+    print(measure.machine(), f"command: {measure.command()}", "", sep="\n")
+    lines = ["| what | result | unit | to reach | | spread |", "|---|---|---|---|---|---|"]
+    print("\n".join(lines), flush=True)
     began = time.monotonic()
-    for name in sys.argv[1:] or BENCHMARKS:
-        file = Path(__file__).with_name(f"{name}.py")
-        with subprocess.Popen([sys.executable, file, "--json"], stdout=subprocess.PIPE, text=True) as child:
-            assert child.stdout is not None
-            for line in child.stdout:
-                print(_row(Number(**json.loads(line))), flush=True)
-        if child.returncode:
-            sys.exit(f"{name} failed")
-    print(f"\n{time.monotonic() - began:.0f} s in all")
+    for name in names:
+        for number in _numbers_of(name):
+            lines.append(_row(number))
+            print(lines[-1], flush=True)
+    taken = f"{time.monotonic() - began:.0f} s in all"
+    print(f"\n{taken}")
+    if write:
+        readme.write("numbers", "\n".join([readme.heading(), f"- {taken}", "", *lines]))
+
+
+def _numbers_of(name: str) -> Iterator[Number]:
+    file = Path(__file__).with_name(f"{name}.py")
+    with subprocess.Popen([sys.executable, file, "--json"], stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        for line in child.stdout:
+            yield Number(**json.loads(line))
+    if child.returncode:
+        sys.exit(f"{name} failed")
 
 
 def _row(number: Number) -> str:

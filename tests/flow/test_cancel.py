@@ -28,6 +28,22 @@ async def test_only_the_fetch_in_flight_goes_on_after_a_cancel(autojump_clock: o
         audit(on.rows, on.runner, settled=True)
 
 
+@pytest.mark.parametrize("ends", ["cancel", "close"])
+async def test_a_fetch_after_a_busy_wait_goes_on_like_any_other(autojump_clock: object, ends: str) -> None:
+    """What is in flight after a busy spell is finished and stored too, whether the job or the runner ends."""
+    async with open_store(":memory:") as store:
+        async with stage(store=store, fetch=ScriptedFetch(busy={0: 1}, latency=10)) as on:
+            job_id = await on.submit(2)
+            await trio.sleep(5)
+            assert on.runner.statistics().in_flight == 1
+            if ends == "cancel":
+                assert await on.runner.cancel(job_id)
+                await on.runner.wait(job_id)
+        async with stage(store=store) as on:
+            assert await on.states(job_id) == ["done", "pending"]
+            audit(on.rows, on.runner, settled=True)
+
+
 async def test_a_cancel_is_acknowledged_while_the_fetch_is_still_in_flight(autojump_clock: object) -> None:
     """The job is cancelled at once: a cancel does not wait for the fetch in flight."""
     async with stage(fetch=ScriptedFetch(latency=50)) as on:

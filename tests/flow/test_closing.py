@@ -163,6 +163,24 @@ async def test_closing_begins_when_the_scope_is_cancelled_though_the_body_goes_o
         assert len(fetch.calls) == 1
 
 
+async def test_the_grace_begins_with_the_cancellation_though_the_body_goes_on(
+    autojump_clock: object,
+) -> None:
+    """A fetch has its grace from the moment of the cancellation, and not from when the body ends at last."""
+    async with left_clean() as store:
+        with trio.CancelScope() as scope:
+            async with open_runner(store, ScriptedFetch(hang=[0]), wide(shutdown_grace=20)) as runner:
+                await runner.submit(ALICE, series(2))
+                await trio.sleep(3)
+                scope.cancel()
+                with trio.CancelScope(shield=True):
+                    await trio.sleep(19)
+                    assert runner.statistics().in_flight == 1
+                    await trio.sleep(2)
+                    assert runner.statistics().in_flight == 0
+                    await trio.sleep(50)
+
+
 async def test_a_submit_is_refused_from_the_moment_of_the_cancellation(autojump_clock: object) -> None:
     """In the very moment in which the surrounding scope is cancelled, submit and rerun are refused."""
     async with open_store(":memory:") as store:

@@ -47,6 +47,29 @@ async def test_while_it_closes_everything_but_new_work_goes_on(autojump_clock: o
                     assert (job.status, job.targets_done) == (JobState.CANCELLED, 1)
 
 
+async def test_a_job_between_two_targets_settles_at_once_when_it_is_cancelled_in_the_grace(
+    autojump_clock: object,
+) -> None:
+    """Once its fetch in flight was stored, a job that is cancelled in the grace waits for nothing more."""
+    async with left_clean() as store:
+        with trio.CancelScope() as scope:
+            site = "https://host.example"
+            fetch = ScriptedFetch(latency={f"{site}/short/0": 2, f"{site}/long/0": 20})
+            async with open_runner(store, fetch, wide(workers=2)) as runner:
+                job_id = (await runner.submit(ALICE, series(3, "short"))).id
+                await idle()
+                await runner.submit(ALICE, series(1, "long"))
+                await trio.sleep(1)
+                scope.cancel()
+                with trio.CancelScope(shield=True):
+                    await trio.sleep(2)
+                    assert runner.statistics().in_flight == 1
+                    assert await runner.cancel(job_id)
+                    job = await runner.job(job_id)
+                    assert job is not None
+                    assert (job.settled, job.targets_done) == (True, 1)
+
+
 async def test_waits_end_as_soon_as_the_job_can_not_settle_here(autojump_clock: object) -> None:
     """Closing ends the wait for a queued job at once, for a running one when its fetch in flight is over."""
     ended: dict[str, float] = {}

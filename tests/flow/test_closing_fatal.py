@@ -16,7 +16,7 @@ from sift_batch import (
     open_runner,
     open_store,
 )
-from sift_batch.testing import ScriptedFetch
+from sift_batch.testing import FaultyStore, ScriptedFetch
 
 
 def _in_group(error: BaseException, depth: int) -> BaseException:
@@ -49,6 +49,25 @@ async def test_what_ends_the_program_comes_out_of_a_fetch_bare(
         (other,) = [call for call in fetch.calls if "other" in call.target.url]
         assert isinstance(other.error, trio.Cancelled)
         audit(store)
+
+
+async def test_what_ends_the_program_does_not_wait_for_a_store_in_trouble(autojump_clock: object) -> None:
+    """A KeyboardInterrupt in a fetch of a cancelled job ends at once though the store does not settle it."""
+
+    async def fatal(caller: Caller, target: Target) -> Result:
+        await trio.sleep(2)
+        raise KeyboardInterrupt
+
+    async with open_store(":memory:") as store:
+        faulty = FaultyStore(store)
+        with pytest.raises(KeyboardInterrupt), trio.fail_after(1_000):
+            async with open_runner(faulty, fatal, wide()) as runner:
+                job_id = (await runner.submit(ALICE, series(2))).id
+                await trio.sleep(1)
+                assert await runner.cancel(job_id)
+                faulty.fail(operations={"settle"})
+                await trio.sleep_forever()
+        assert trio.current_time() == pytest.approx(2)
 
 
 async def test_two_fatal_fetches_give_one_bare_exception(autojump_clock: object) -> None:

@@ -80,6 +80,17 @@ async def test_five_restarts_leave_the_rows_as_the_first_did(autojump_clock: obj
             assert not told.of("ended")
 
 
+async def test_a_restart_is_one_change_of_each_job_that_it_changed(autojump_clock: object) -> None:
+    """The version of a job rises by exactly one when a restart changes it, and of others not at all."""
+    async with open_store(":memory:") as store:
+        ids = await leave_a_mess(store)
+        before = dict(select(store, "SELECT id, version FROM batch_job"))
+        async with stage(store=store):
+            after = dict(select(store, "SELECT id, version FROM batch_job"))
+    kept = {ids["done"], ids["partial"]}
+    assert after == {job_id: version + (job_id not in kept) for job_id, version in before.items()}
+
+
 async def test_a_restart_that_fails_on_the_way_changes_nothing(autojump_clock: object) -> None:
     """A restart step that is refused or cancelled leaves every row; the next one does it whole."""
     async with open_store(":memory:") as store:

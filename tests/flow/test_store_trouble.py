@@ -247,6 +247,26 @@ async def test_upkeep_that_is_refused_is_tried_again_at_its_next_turn(
         assert (await on.done(1, "three")).status is JobState.DONE
 
 
+async def test_a_log_that_could_not_be_wiped_is_wiped_later(autojump_clock: object) -> None:
+    """As long as a reader keeps the log from being wiped, that is still to do, and is tried at each turn."""
+    from flow_stage import SECRETIVE
+
+    class Kept(FaultyStore):
+        reader_is_there = True
+
+        async def erase(self, owner: str) -> bool:
+            return await super().erase(owner) and not self.reader_is_there
+
+    async with stage(wide(ttl=30, sweep_every=60), wrap=Kept) as on:
+        await on.done(1, "one", SECRETIVE)
+        await trio.sleep(200)
+        assert select(on.rows, "SELECT count(*) FROM batch_job") == [(0,)]
+        assert on.runner.statistics().erasure_pending
+        Kept.reader_is_there = False
+        await trio.sleep(61)
+        assert not on.runner.statistics().erasure_pending
+
+
 async def test_after_a_refused_sweep_the_next_submit_sweeps(autojump_clock: object) -> None:
     """What a refused sweep left is swept after the next submit, not only at the next turn of the clock."""
     async with stage(wide(ttl=10, sweep_every=60), faulty=True) as on:

@@ -63,6 +63,20 @@ async def test_a_rerun_fetches_what_failed_and_carries_over_the_rest(autojump_cl
         assert (await drained(runner, source))[0].status == "partial"
 
 
+async def test_a_rerun_goes_on_in_order_behind_what_was_carried_over(autojump_clock: MockClock) -> None:
+    """Behind a target that was carried over comes the next one in order, however many there are still."""
+    fetch = ScriptedFetch()
+    for n in (0, 3, 4, 5):
+        fetch.answer(f"http://a.test/{n}", TargetError("once"), "better")
+    async with running(fetch) as runner:
+        source = await runner.submit(ALICE, targets(6))
+        await drained(runner, source.id)
+        again = await runner.rerun(ALICE, source.id)
+        job, _ = await drained(runner, again.id)
+    assert (job.status, job.targets_done) == ("done", 6)
+    assert fetch.order[6:] == [f"http://a.test/{n}" for n in (0, 3, 4, 5)]
+
+
 async def test_carried_over_targets_are_counted_from_the_start(autojump_clock: MockClock) -> None:
     """While a rerun is queued or running, its carried-over targets count as done and can be read."""
     fetch = ScriptedFetch()

@@ -322,6 +322,29 @@ async def test_a_ready_waits_through_a_hold(autojump_clock: trio.testing.MockClo
     assert_nothing_kept(gate)
 
 
+async def test_a_hold_reaches_who_waits_for_the_total(autojump_clock: trio.testing.MockClock) -> None:
+    """A target in `ready` that no slot of its own host is missing for is not told during a hold either."""
+    gate = Gate(total=1, per_host=1)
+    told: list[float] = []
+    start = trio.current_time()
+
+    async def wait_to_be_told() -> None:
+        busy = await refusal(_call(gate, Site()))
+        assert busy.ready is not None
+        await busy.ready()
+        told.append(trio.current_time() - start)
+
+    async with trio.open_nursery() as nursery:
+        await nursery.start(occupy, gate, "b", 5.0)
+        nursery.start_soon(wait_to_be_told)
+        await trio.testing.wait_all_tasks_blocked()
+        gate.hold(url("a"), 30)
+    assert told == [pytest.approx(30.0)]
+    await trio.sleep(1)
+    await enter(gate, "a")
+    assert_nothing_kept(gate)
+
+
 async def test_a_hold_does_not_cost_a_target_its_age(autojump_clock: trio.testing.MockClock) -> None:
     """A target that a hold sent away stands, afterwards, where its first refusal puts it."""
     gate = Gate(total=1, per_host=1)
@@ -401,11 +424,15 @@ async def test_a_fetch_that_ran_begins_a_new_age(autojump_clock: trio.testing.Mo
     assert_nothing_kept(gate)
 
 
+@pytest.mark.parametrize("total", [2, 3])
 async def test_of_two_told_the_older_has_the_slot_that_is_left(
-    autojump_clock: trio.testing.MockClock,
+    total: int, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """When an interactive fetch takes one of two promised slots, the older target has the other."""
-    gate = Gate(total=2, per_host=2)
+    """When an interactive fetch takes one of two promised slots, the older target has the other.
+
+    It is so whether or not there would be a third slot for another host.
+    """
+    gate = Gate(total=total, per_host=2)
     site = Site(0.0)
     async with trio.open_nursery() as nursery:
         for _ in range(2):

@@ -109,6 +109,26 @@ def test_sealing_twice_changes_nothing() -> None:
     assert done.stderr.count("foreign") == 1
 
 
+def test_a_handler_of_somebody_elses_gets_no_text() -> None:
+    """A library's own handler has nothing to show: no message that holds a target, and no argument."""
+    done = run_program(
+        """
+        import logging
+        from sift_batch import seal_logging
+
+        seal_logging()
+        log = logging.getLogger("library")
+        log.addHandler(logging.StreamHandler())
+        log.warning("fetching http://intranet.example/secret")
+        log.warning("fetching %s", "http://intranet.example/secret")
+        """
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(done.stderr.splitlines()) == 4
+    assert "intranet" not in done.stdout + done.stderr
+    assert "secret" not in done.stdout + done.stderr
+
+
 def test_records_made_elsewhere_say_nothing() -> None:
     """A record that did not come from the sealed factory, or was changed since, comes out as a constant."""
     done = run_program(

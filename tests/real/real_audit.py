@@ -2,18 +2,16 @@
 
 import json
 import signal
-import sqlite3
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import trio
+from real_rows import check_rows, rows
 from real_workload import checksum
 
 from sift_batch import Caller, JobState, Result, Target, TargetState, open_runner, open_store
@@ -104,44 +102,6 @@ class Books:
                 self.cancelled.add(values[0])
             elif word == "deleting":
                 self.deleting.add(values[0])
-
-
-@contextmanager
-def looking(path: Path) -> Iterator[sqlite3.Connection]:
-    """Look into a store's file without being able to change it."""
-    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
-        yield connection
-
-
-def rows(path: Path) -> list[tuple[Any, ...]]:
-    """Return every row of every table, as stored."""
-    with looking(path) as connection:
-        return [
-            row
-            for table in ("batch_job", "batch_target", "batch_gone")
-            for row in connection.execute(f"SELECT '{table}', rowid, * FROM {table} ORDER BY rowid")
-        ]
-
-
-def check_rows(path: Path) -> None:
-    """Check that the file is sound and that what is counted is what there is."""
-    with looking(path) as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        counted = (
-            "SELECT count(*), total(status IN ('done', 'failed')), total(status = 'failed'), total(nbytes), "
-            "total(status = 'running'), total(status = 'done' AND result IS NULL), "
-            "total(status <> 'done' AND result IS NOT NULL) FROM batch_target WHERE job_id = ?"
-        )
-        for job_id, status, settled, *counts in connection.execute(
-            "SELECT id, status, settled, targets_total, targets_done, targets_failed, nbytes FROM batch_job"
-        ).fetchall():
-            *sums, running, without, beyond = connection.execute(counted, (job_id,)).fetchone()
-            assert sums == counts, "a job's counters are not those of its targets"
-            assert not running or not settled, "a settled job has a target running"
-            assert (without, beyond) == (0, 0), "a result is missing, or stands where there should be none"
-            assert JobState(status).terminal or not settled
-        orphans = "SELECT count(*) FROM batch_target WHERE job_id NOT IN (SELECT id FROM batch_job)"
-        assert connection.execute(orphans).fetchone() == (0,)
 
 
 async def _no_fetch(caller: Caller, target: Target) -> Result:

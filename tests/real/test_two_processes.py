@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 import trio
-from real_audit import Books, Child, audit, rows
+from real_audit import Books, Child, audit
+from real_rows import rows
 
 from sift_batch import JobState, open_reader
 

@@ -38,6 +38,11 @@ def _other_marked_program(path: Path) -> None:
     sql(path, "PRAGMA application_id = 252006674", "PRAGMA user_version = 1", "CREATE TABLE fossil(x)")
 
 
+def _other_program_with_our_tables(path: Path) -> None:
+    tables = [f"CREATE TABLE {name}(id)" for name in ("batch_job", "batch_target", "batch_gone")]
+    sql(path, "PRAGMA application_id = 252006674", "PRAGMA user_version = 1", *tables)
+
+
 def _other_program_with_a_hot_log(path: Path) -> None:
     origin = path.with_name("origin.db")
     connection = sqlite3.connect(origin, isolation_level=None)
@@ -85,6 +90,7 @@ NO_STORES: list[Callable[[Path], None]] = [
     _one_byte,
     _other_program,
     _other_marked_program,
+    _other_program_with_our_tables,
     _other_program_with_a_hot_log,
     _other_program_with_a_hot_journal,
     _ours_without_tables,

@@ -1,5 +1,6 @@
 """How is a store made, who owns it, and what does opening it change?"""
 
+import contextlib
 import os
 import sqlite3
 import stat
@@ -9,7 +10,7 @@ import pytest
 from folders import bytes_of, jobs, listed, make
 
 from sift_batch import StoreError, StoreInUseError, open_reader, open_store
-from sift_batch._store import schema
+from sift_batch._store import files, schema
 from sift_batch.testing._ledger import OWNER, T0, Ledger
 
 pytestmark = pytest.mark.real
@@ -178,6 +179,15 @@ async def test_another_file_in_its_place_is_found_out(tmp_path: Path) -> None:
         path.touch()
         with pytest.raises(StoreError, match="another file"):
             await store.check(OWNER, now=T0)
+
+
+@pytest.mark.parametrize(("durability", "synchronous"), [("full", 2), ("normal", 1)])
+def test_what_a_durability_means(tmp_path: Path, durability: str, synchronous: int) -> None:
+    """With "full" SQLite waits for the disk at each commit, with "normal" only when the log is moved."""
+    path = tmp_path / "jobs.sift"
+    files.ensure_store(path)
+    with contextlib.closing(files.connect_writer(path, durability)) as connection:
+        assert connection.execute("PRAGMA synchronous").fetchone() == (synchronous,)
 
 
 @pytest.mark.parametrize("durability", ["FULL", "", None, 2])
