@@ -1,0 +1,1 @@
+"""The soak: its folder is on the path."""
