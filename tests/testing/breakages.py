@@ -67,28 +67,20 @@ BREAKAGES = (
     ),
     Breakage(arrival, "ORDER BY rowid DESC LIMIT 1", "ORDER BY rowid LIMIT 1", "caller's newest live job"),
     Breakage(arrival, "nbytes=sum(row[3] for row in rows)", "nbytes=0", "A submit stores the job"),
-    Breakage(queries, "if JobState(status) not in REUSABLE:", "if False:", "failed or a cancelled job never"),
+    Breakage(queries, "AND status IN ({_REUSABLE})", "", "failed or a cancelled job never"),
     Breakage(
         queries,
-        "max(now - finished_at, 0) < max_age",
-        "max(now - finished_at, 0) <= max_age",
+        "(:now - finished_at) < :max_age",
+        "(:now - finished_at) <= :max_age",
         "With max_age a finished job",
     ),
     Breakage(
         queries,
-        "max(now - finished_at, 0) < max_age",
-        "now - finished_at < max_age",
+        "(:max_age IS NULL OR finished_at IS NULL OR",
+        "(:max_age IS NULL OR",
         "With max_age a finished job",
     ),
-    Breakage(
-        queries,
-        "if max_age is None or finished_at is None or",
-        "if max_age is None or",
-        "With max_age a finished job",
-    ),
-    Breakage(
-        queries, '{_VISIBLE} ORDER BY rowid DESC",', '{_VISIBLE} ORDER BY rowid",', "submitted last answers"
-    ),
+    Breakage(queries, '"ORDER BY rowid DESC LIMIT 1"', '"ORDER BY rowid LIMIT 1"', "submitted last answers"),
     Breakage(rows, "url = scrub(target.url)", "url = target.url", "NUL or lone surrogates"),
     # begin and record
     Breakage(steps, "ORDER BY rowid LIMIT 1", "ORDER BY id LIMIT 1", "in the order in which"),
@@ -141,9 +133,7 @@ BREAKAGES = (
     Breakage(sqlite, "self._writes is None or owner != self._owner", "self._writes is None", "not the owner"),
     Breakage(sqlite, "if owner == self._owner:", "if True:", "Only the owner can release"),
     Breakage(steps, "SET settled = 1 WHERE settled = 0", "SET settled = 1 WHERE 0", "A restart"),
-    Breakage(
-        steps, "finished_at = ?, lease = ? WHERE", "finished_at = ?, lease = 0 * ? + lease WHERE", "A restart"
-    ),
+    Breakage(steps, 'finished_at = ?, lease = ? "', 'finished_at = ?, lease = 0 * ? + lease "', "A restart"),
     Breakage(
         steps,
         "SET status = ? WHERE status = 'running'\", (_PUT_BACK,)",

@@ -12,9 +12,11 @@ from .._model.lifecycle import REUSABLE, JobState
 from .._model.store import Lapsed
 from .._model.values import CallerClass, Job, JobStatus
 from .rows import JOB_COLUMNS, TARGET_COLUMNS, job_from, target_status_from
+from .schema import LIVE
 
 GONE_SECONDS: Final = 7 * 86_400
 _SWEEP_BATCH: Final = 256
+_REUSABLE: Final = ", ".join(f"'{state.value}'" for state in sorted(REUSABLE))
 _ALWAYS: Final = float("-inf")
 _NO_STOP: Final = 2**62
 _VISIBLE: Final = "(settled = 0 OR lease >= :oldest)"
@@ -127,19 +129,22 @@ def find_reusable(
     connection: sqlite3.Connection, *, caller: str, key: str, now: int, ttl: float, max_age: float | None
 ) -> str | None:
     """Return the id of the newest job that answers an equal submit, if there is one."""
-    # The plus keeps SQLite from walking all jobs of the caller when there is a key to look up.
-    rows = connection.execute(
-        f"SELECT id, status, finished_at FROM batch_job WHERE idem_key = :key AND +caller = :caller "
-        f"AND {_VISIBLE} ORDER BY rowid DESC",
-        {"key": key, "caller": caller, "oldest": _oldest(now, ttl)},
-    )
-    for job_id, status, finished_at in rows.fetchall():
-        if JobState(status) not in REUSABLE:
-            continue
-        # Never below 0: a clock that went back must not make a finished job younger than new.
-        if max_age is None or finished_at is None or max(now - finished_at, 0) < max_age:
-            return str(job_id)
-    return None
+    # A plus keeps SQLite from an index. Usually the key finds the job; with a `max_age` of 0 only a live one
+    # can answer, and those of a caller are few, however often the series was fetched.
+    among = f"{LIVE} AND caller = :caller AND +idem_key" if max_age == 0 else "+caller = :caller AND idem_key"
+    row = connection.execute(
+        f"SELECT id FROM batch_job WHERE {among} = :key AND status IN ({_REUSABLE}) AND {_VISIBLE} "
+        "AND (:max_age IS NULL OR finished_at IS NULL OR (:now - finished_at) < :max_age) "
+        "ORDER BY rowid DESC LIMIT 1",
+        {
+            "caller": caller,
+            "key": key,
+            "oldest": _oldest(now, ttl),
+            "now": now,
+            "max_age": None if max_age is None else min(max_age, _NO_STOP),
+        },
+    ).fetchone()
+    return None if row is None else str(row[0])
 
 
 def select_gone(

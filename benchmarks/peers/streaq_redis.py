@@ -1,0 +1,64 @@
+"""streaq on a Redis server of its own: a task for each target."""
+
+from work import AT_ONCE, Peer, Setting, Work, run
+
+PEER = Peer(
+    name="streaq, Redis",
+    packages=("streaq==7.2.0", "trio>=0.30", "uvloop"),
+    settings=(
+        Setting(
+            "appendfsync everysec",
+            durable=False,
+            how="an append-only file, synced once a second",
+            workers=AT_ONCE,
+        ),
+        Setting(
+            "appendfsync always",
+            durable=True,
+            how="an append-only file, synced at each write",
+            workers=AT_ONCE,
+        ),
+    ),
+    lacks="a server beside the application; no batches: a batch is not serial; results expire; "
+    "no limit a host",
+    server="redis",
+)
+
+
+def drain(work: Work) -> dict[int, str]:
+    import anyio
+    from streaq import Worker
+
+    worker = Worker(redis_url=work.server, concurrency=work.workers, handle_signals=False)
+
+    @worker.task(ttl=3_600)
+    async def fetch(number: int) -> str:
+        return work.fetch(number)
+
+    async def main() -> dict[int, str]:
+        async with worker:
+            work.begin()
+            tasks = {}
+            for batch in work.batches:
+                with work.submitting():
+                    made = [fetch.enqueue(number) for number in batch]
+                    await worker.enqueue_many(made)
+                    tasks.update(zip(batch, made, strict=True))
+        # It ends when there is nothing left to do.
+        worker.burst = True
+        await worker.run_async()
+        work.finished()
+
+        async def look() -> None:
+            for number in work.batches[0]:
+                await tasks[number].status()
+
+        async with worker:
+            await work.time_look_async(look)
+            return {number: (await task.result()).result for number, task in tasks.items()}
+
+    return anyio.run(main, backend="asyncio", backend_options={"use_uvloop": True})
+
+
+if __name__ == "__main__":
+    run(drain)
