@@ -148,6 +148,7 @@ class Intake:
         raise SubmitError("the job to run again has not settled yet; wait for it or cancel it")
 
     def _created(self, job: Job, live: LiveJob) -> None:
+        self._upkeep.add_bytes(job.nbytes)
         if job.settled:
             # A rerun with nothing left to fetch: it was never live.
             self._roster.forget(live)
@@ -155,7 +156,6 @@ class Intake:
         else:
             self._roster.stored(job.id)
             self._job_stored()
-        self._upkeep.add_bytes(job.nbytes)
         self._signals.call("job", "created")
         live.log.event("job.created", targets=job.targets_total)
         if job.settled:

@@ -85,6 +85,10 @@ def select_status(
     finally:
         if own:
             connection.execute("COMMIT")
+    # A stream waits for rows by their number: with one missing it would ask for ever, or end short.
+    end = job.targets_total if stop is None else min(stop, job.targets_total)
+    if len(rows) != max(end - start, 0):
+        raise ValueError("a stored job does not have the targets that it should")
     return JobStatus(job, tuple(target_status_from(row, row[10] if results else None) for row in rows))
 
 

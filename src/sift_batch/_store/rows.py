@@ -6,6 +6,8 @@ unknown option of another version is dropped rather than refused.
 """
 
 import json
+from itertools import product
+from types import NoneType
 from typing import Any, Final
 
 from .._model.idem import canonical_options, scrub
@@ -33,8 +35,29 @@ _TARGET_STATES: Final = {state.value: state for state in TargetState}
 _CLASSES: Final = {item.value: item for item in CallerClass}
 
 
+# SQLite keeps a value of whatever type in whatever column. A damaged one must not reach those who count
+# with it, so a row has one of these shapes or is refused.
+_TEXT: Final = (str,)
+_NUMBER: Final = (int,)
+_NUMBER_OR_NULL: Final = (int, NoneType)
+_JOB_SHAPES: Final = frozenset(
+    product(
+        *[_TEXT] * 4,
+        _NUMBER,
+        _TEXT,
+        *[_NUMBER] * 5,
+        *[_NUMBER_OR_NULL] * 2,
+        *[_NUMBER] * 2,
+        (str, NoneType),
+    )
+)
+_TARGET_SHAPES: Final = frozenset(product(_NUMBER, *[_TEXT] * 6, _NUMBER_OR_NULL, *[_NUMBER] * 2))
+
+
 def job_from(row: tuple[Any, ...]) -> Job:
-    """Return the job in a row of `JOB_COLUMNS`."""
+    """Return the job in a row of `JOB_COLUMNS`; `ValueError` for a damaged one."""
+    if tuple(map(type, row)) not in _JOB_SHAPES:
+        raise ValueError("a stored job holds a value of another type than its column's")
     return Job(
         id=row[0],
         caller=row[1],
@@ -56,7 +79,9 @@ def job_from(row: tuple[Any, ...]) -> Job:
 
 
 def target_status_from(row: tuple[Any, ...], blob: bytes | None) -> TargetStatus:
-    """Return the target in a row of `TARGET_COLUMNS`, with its result if there is one."""
+    """Return the target in a row of `TARGET_COLUMNS`, with its result; `ValueError` for a damaged one."""
+    if tuple(map(type, row[:10])) not in _TARGET_SHAPES:
+        raise ValueError("a stored target holds a value of another type than its column's")
     return TargetStatus(
         row[0],
         row[1],
@@ -75,7 +100,10 @@ def target_status_from(row: tuple[Any, ...], blob: bytes | None) -> TargetStatus
 def result_from(blob: bytes) -> Result:
     """Return the result that was stored as UTF-8 JSON."""
     stored = json.loads(blob)
-    return Result(stored["content"], stored["meta"])
+    content, meta = stored["content"], stored["meta"]
+    if type(content) is not str or type(meta) is not dict:
+        raise ValueError("a stored result is damaged")
+    return Result(content, meta)
 
 
 def options_from(text: str) -> Options:
