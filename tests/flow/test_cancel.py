@@ -1,12 +1,14 @@
 """Does a cancel do what it says, whatever it meets?"""
 
+from typing import Any
+
 import pytest
 import trio
 import trio.testing
 from flow_stage import ALICE, BOB, Told, audit, idle, series, stage, wide
 
-from sift_batch import Caller, JobState, Result, RetryLater, StoreError, Target, attempt, open_store
-from sift_batch.testing import ScriptedFetch
+from sift_batch import Caller, Job, JobState, Result, RetryLater, StoreError, Target, attempt, open_store
+from sift_batch.testing import FaultyStore, ScriptedFetch
 
 
 async def test_only_the_fetch_in_flight_goes_on_after_a_cancel(autojump_clock: object) -> None:
@@ -53,6 +55,32 @@ async def test_a_cancel_is_acknowledged_while_the_fetch_is_still_in_flight(autoj
         assert await on.runner.cancel(job_id)
         assert trio.current_time() == before
         assert on.fetch.in_flight == 1
+
+
+class LateAnswer(FaultyStore):
+    """Has ended a job for a while before it says so."""
+
+    async def stop(self, *given: Any, **named: Any) -> Job | None:
+        """End the job, and say so 5 s later."""
+        answer = await super().stop(*given, **named)
+        await trio.sleep(5)
+        return answer
+
+
+async def test_a_cancelled_job_is_told_as_ended_before_it_is_told_as_settled(autojump_clock: object) -> None:
+    """Whoever hears that a cancelled job settled finds that its end was told, however late that was known."""
+    told = Told()
+    async with stage(fetch=ScriptedFetch(latency=2), wrap=LateAnswer, hooks=told) as on:
+        job_id = await on.submit(2)
+        await trio.sleep(1)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(on.runner.cancel, job_id)
+            job = await on.runner.wait(job_id)
+            assert job is not None
+            assert (job.status, job.targets_done) == (JobState.CANCELLED, 1)
+            assert [ended.id for (ended,) in told.of("ended")] == [job_id]
+        assert len(told.of("ended")) == 1
+        audit(on.rows, on.runner, settled=True)
 
 
 @pytest.mark.parametrize("caller", [ALICE, "alice", None])

@@ -1,6 +1,9 @@
 """How does a runner end when its block is left, and what comes out of it?"""
 # ruff: noqa: PT011, PT012 - what raises here is a whole block
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import trio
 import trio.testing
@@ -111,6 +114,19 @@ async def test_fetches_have_the_grace_and_are_then_cancelled(autojump_clock: obj
         assert trio.current_time() == pytest.approx(8)
         assert isinstance(fetch.calls[0].error, trio.Cancelled)
         assert select(store, "SELECT count(*) FROM batch_target WHERE result IS NOT NULL") == [(0,)]
+
+
+async def test_a_job_that_is_left_live_is_not_told_as_lost(
+    autojump_clock: object, heard: Callable[[str], list[Any]]
+) -> None:
+    """A job that the closing leaves for the next start is counted as live, and no warning calls it lost."""
+    async with left_clean() as store:
+        async with open_runner(store, ScriptedFetch(latency=5), wide()) as runner:
+            await runner.submit(ALICE, series(3))
+            await trio.sleep(1)
+        assert not heard("job.lost")
+        (closed,) = heard("runner.closed")
+        assert closed["live"] == 1
 
 
 async def test_without_a_grace_fetches_are_cancelled_at_once(autojump_clock: object) -> None:

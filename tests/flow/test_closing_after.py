@@ -70,6 +70,28 @@ async def test_a_job_between_two_targets_settles_at_once_when_it_is_cancelled_in
                     assert (job.settled, job.targets_done) == (True, 1)
 
 
+async def test_a_wait_ends_with_the_last_fetch_of_its_job_and_not_of_others(autojump_clock: object) -> None:
+    """A job that goes no further in the grace is not waited for, though fetches of other jobs go on."""
+    async with left_clean() as store:
+        site = "https://host.example"
+        fetch = ScriptedFetch(latency={f"{site}/short/0": 2, f"{site}/long/0": 20})
+        async with trio.open_nursery() as nursery:
+            async with open_runner(store, fetch, wide(workers=2)) as runner:
+                job_id = (await runner.submit(ALICE, series(3, "short"))).id
+                await runner.submit(ALICE, series(1, "long"))
+                ended: list[float] = []
+
+                async def wait() -> None:
+                    with pytest.raises(trio.ClosedResourceError):
+                        await runner.wait(job_id)
+                    ended.append(trio.current_time())
+
+                nursery.start_soon(wait)
+                await trio.sleep(1)
+            assert trio.current_time() == pytest.approx(20)
+        assert ended == [pytest.approx(2)]
+
+
 async def test_waits_end_as_soon_as_the_job_can_not_settle_here(autojump_clock: object) -> None:
     """Closing ends the wait for a queued job at once, for a running one when its fetch in flight is over."""
     ended: dict[str, float] = {}
