@@ -1,7 +1,5 @@
 """What holds when the disk is full, and how much of it does a store take?"""
 
-import os
-import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -220,29 +218,3 @@ async def test_the_file_shrinks_back(tmp_path: Path) -> None:
         await store.erase(OWNER)
         assert full > 19 * MEGABYTE
         assert path.stat().st_size < 6 * MEGABYTE
-
-
-def _killed_after(command: list[str], count: int) -> list[bytes]:
-    """Run a command, kill it after so many lines, and return all its lines."""
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        lines = [process.stdout.readline() for _ in range(count)]
-        os.kill(process.pid, signal.SIGKILL)
-        return lines + process.stdout.readlines()
-
-
-async def test_a_killed_process_loses_nothing(tmp_path: Path) -> None:
-    """Whatever moment a process is killed at: each acknowledged job is there, whole, and restarts settle."""
-    path = tmp_path / "jobs.sift"
-    for turn in range(4):
-        command = [sys.executable, "-c", _FULL_BY_LIMIT, str(path), str(2**30), "later"]
-        lines = await trio.to_thread.run_sync(_killed_after, command, 3 + turn * 7)
-        # The last line may have been cut off as it was written.
-        acknowledged = [line.decode().strip() for line in lines if line.endswith(b"\n")]
-        async with _owned(path) as store:
-            ledger = Ledger(store)
-            assert set(acknowledged) <= set(await ledger.jobs(limit=10_000) or ())
-            for status in await ledger.everything():
-                assert status.job.settled
-                assert status.job.targets_done == sum(item.result is not None for item in status.targets)
-                await store.delete(OWNER, status.job.id, caller=None, now=T0, ttl=TTL)
