@@ -56,9 +56,9 @@ def bench(session: nox.Session) -> None:
     session.run("python", "benchmarks/run.py", *session.posargs)
 
 
-def _proof(session: nox.Session, script: str, *usual: str) -> None:
+def _proof(session: nox.Session, script: str, *usual: str, tools: tuple[str, ...] = ()) -> None:
     """Run one of the proof's programs (docs/proof.md); `usual` is what it gets if nothing is said."""
-    session.install(".[all]", *TEST_TOOLS)
+    session.install(".[all]", *TEST_TOOLS, *tools)
     session.run("python", f"tests/proof/{script}", *(session.posargs or usual))
 
 
@@ -73,8 +73,23 @@ def torture(session: nox.Session) -> None:
 
 
 @nox.session
+def machine(session: nox.Session) -> None:
+    _proof(session, "machine/machine_run.py")
+
+
+@nox.session
 def crash(session: nox.Session) -> None:
     _proof(session, "crash/crash.py", "--kills", "1000")
+
+
+@nox.session
+def power(session: nox.Session) -> None:
+    _proof(session, "crash/crash_power.py", "--cuts", "2000")
+
+
+@nox.session
+def full(session: nox.Session) -> None:
+    _proof(session, "crash/crash_full.py", "--shallow", "50")
 
 
 @nox.session
@@ -83,5 +98,13 @@ def soak(session: nox.Session) -> None:
 
 
 @nox.session
+def fuzz(session: nox.Session) -> None:
+    # atheris leads it by coverage; it has no wheels for every platform, and without it there is mutation.
+    session.run("pip", "install", "-q", "atheris", success_codes=[0, 1])
+    _proof(session, "fuzz/fuzz_run.py")
+
+
+@nox.session
 def mutants(session: nox.Session) -> None:
-    _proof(session, "mutants/mutants.py")
+    # coverage: for `--systematic`, which runs the tests that reach a line.
+    _proof(session, "mutants/mutants.py", tools=("coverage>=7",))

@@ -41,6 +41,27 @@ async def test_steps_that_wait_together_commit_together(path: Path) -> None:
     assert names(path) == [f"n{n}" for n in range(20)]
 
 
+async def test_a_disk_that_is_full_of_the_log_has_room_again(path: Path) -> None:
+    """A step that finds the disk full is tried again once the log has been moved into the file."""
+    log = path.with_name(path.name + "-wal")
+    sizes: list[int] = []
+
+    def full_until_moved(connection: sqlite3.Connection) -> str:
+        sizes.append(log.stat().st_size)
+        if len(sizes) == 1:
+            error = sqlite3.OperationalError("database or disk is full")
+            error.sqlite_errorcode = sqlite3.SQLITE_FULL
+            raise error
+        return insert("stored")(connection)
+
+    async with traced_writer(path) as traced:
+        await traced.writer.run(insert("before"))
+        assert await traced.writer.run(full_until_moved) == "stored"
+    assert sizes[0] > 0
+    assert sizes[1:] == [0]
+    assert names(path) == ["before", "stored"]
+
+
 async def test_a_waiting_step_is_withdrawn(path: Path) -> None:
     """A step that is cancelled while it waits raises Cancelled at once and never happens."""
     async with traced_writer(path) as traced, trio.open_nursery() as nursery:

@@ -126,7 +126,7 @@ def child(name: str, seed: int, seconds: float, *, guided: bool) -> None:
 def main() -> int:
     """Fuzz, and return the exit code: 1 when something broke."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--what", choices=(*FAST, *SLOW), action="append", help="default: all but `rows`")
+    parser.add_argument("--what", choices=(*FAST, *SLOW), action="append", help="default: all")
     parser.add_argument("--seconds", type=float, default=20.0, help="for each (default 20)")
     parser.add_argument("--seed", type=int, default=None, help="default: a random one, which is printed")
     parser.add_argument("--plain", action="store_true", help="by mutation, even if atheris is there")
@@ -134,7 +134,7 @@ def main() -> int:
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     seed = secrets.randbelow(2**31) if asked.seed is None else asked.seed
-    names = asked.what or [*FAST, "store_bytes"]
+    names = asked.what or [*FAST, *SLOW]
     if asked.input is not None:
         parser_of(names[0])[0](asked.input.read_bytes())
         print("nothing broke")
