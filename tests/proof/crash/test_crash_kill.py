@@ -31,7 +31,7 @@ def test_twenty_killed_processes_lose_nothing(capsys: pytest.CaptureFixture[str]
 
 @pytest.mark.parametrize("name", _PLANTED)
 def test_the_kills_see_a_fault(tmp_path: Path, name: str) -> None:
-    """With a fault planted into the writer, the same program ends with 1, at the first loss, and says what is lost."""
+    """With a fault planted into the writer, the same program ends with 1 and says what is lost."""
     assert KILL in FAULTS[name].seen_by
     done = subprocess.run(
         [sys.executable, _PROGRAM, "--kills", "100", "--seed", "3"],
