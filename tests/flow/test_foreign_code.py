@@ -15,6 +15,7 @@ from sift_batch import (
     Hooks,
     JobState,
     Result,
+    RetryLater,
     StoreError,
     Target,
     open_runner,
@@ -257,7 +258,6 @@ async def test_a_ready_that_is_not_come_for_is_forgone(autojump_clock: MockClock
         await trio.sleep(1)
 
     ready.forgo = lambda: forgone.append(trio.current_time())  # type: ignore[attr-defined]
-    from sift_batch import RetryLater
 
     async def busy(caller: Caller, target: Target) -> Result:
         raise RetryLater(ready=ready, reason="gate")
@@ -275,6 +275,35 @@ async def test_a_ready_that_is_not_come_for_is_forgone(autojump_clock: MockClock
             began = trio.current_time()
             assert await runner.cancel(job_id)
     assert forgone == [pytest.approx(began + 0.5)]
+
+
+@pytest.mark.parametrize("end", ["its time is up", "the runner is left"])
+async def test_a_fetch_that_ends_before_it_came_forgoes(end: str, autojump_clock: MockClock) -> None:
+    """A target that was told of a slot, and whose next fetch ends before it took it, gives it back then."""
+    forgone: list[float] = []
+    tries: list[float] = []
+
+    async def ready() -> None:
+        await trio.sleep(1)
+
+    ready.forgo = lambda: forgone.append(trio.current_time())  # type: ignore[attr-defined]
+
+    async def fetch(caller: Caller, target: Target) -> Result:
+        tries.append(trio.current_time())
+        if len(tries) == 1:
+            raise RetryLater(ready=ready, reason="gate")
+        await trio.sleep_forever()
+        raise AssertionError
+
+    config = Config(target_timeout=7 if end == "its time is up" else 600, shutdown_grace=2)
+    async with open_store(":memory:") as store, open_runner(store, fetch, config) as runner:
+        await runner.submit(ALICE, SERIES[:1])
+        if end == "its time is up":
+            await runner.drain()
+        else:
+            await trio.sleep(3)
+            left = trio.current_time()
+    assert forgone == [pytest.approx(tries[1] + 7 if end == "its time is up" else left + 2)]
 
 
 def test_the_default_meta_is_a_dict() -> None:

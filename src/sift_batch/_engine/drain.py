@@ -128,7 +128,6 @@ class Drain:
     async def _attempt(self, idx: int, target: Target, number: int, began: float) -> Finished | Busy:
         live, shop = self._live, self._shop
         attempt_variable.set(Attempt(self._job_id, idx, number))
-        self._told = None
         shop.roster.fetch_began(live, began + shop.config.target_timeout)
         if not live.fetched:
             live.fetched = True
@@ -137,7 +136,7 @@ class Drain:
         if live.log.debug_enabled:
             live.log.event("target.started", idx=idx, attempt=number)
         try:
-            return await attempt(
+            verdict = await attempt(
                 shop.fetch,
                 live.caller,
                 target,
@@ -150,6 +149,11 @@ class Drain:
             raise
         finally:
             shop.roster.fetch_ended(live)
+        if isinstance(verdict, Busy):
+            self._told = None  # it came, and keeps its place in line
+        else:
+            self._forgo()  # for a fetch that has ended before it came; used promises are over
+        return verdict
 
     async def _wait_out(self, idx: int, wait: Wait, patience: Patience) -> None:
         live, signals = self._live, self._shop.signals
