@@ -133,11 +133,13 @@ def find_reusable(
     connection: sqlite3.Connection, *, caller: str, key: str, now: int, ttl: float, max_age: float | None
 ) -> str | None:
     """Return the id of the newest job that answers an equal submit, if there is one."""
-    # A plus keeps SQLite from an index. Usually the key finds the job; with a `max_age` of 0 only a live one
-    # can answer, and those of a caller are few, however often the series was fetched.
-    among = f"{LIVE} AND caller = :caller AND +idem_key" if max_age == 0 else "+caller = :caller AND idem_key"
+    # A plus keeps SQLite from an index that finds more.
+    equal = "+caller = :caller AND idem_key = :key"
+    if max_age == 0:
+        # Only a live job can answer, and those of a caller are few, however often the series was fetched.
+        equal = f"{LIVE} AND caller = :caller AND +idem_key = :key"
     row = connection.execute(
-        f"SELECT id FROM batch_job WHERE {among} = :key AND status IN ({_REUSABLE}) AND {_VISIBLE} "
+        f"SELECT id FROM batch_job WHERE {equal} AND status IN ({_REUSABLE}) AND {_VISIBLE} "
         "AND (:max_age IS NULL OR finished_at IS NULL OR (:now - finished_at) < :max_age) "
         "ORDER BY rowid DESC LIMIT 1",
         {

@@ -14,11 +14,45 @@ from .._model.idem import canonical_options, scrub
 from .._model.lifecycle import JobState, TargetState
 from .._model.values import NO_OPTIONS, CallerClass, Job, Options, Result, Target, TargetStatus
 
-JOB_COLUMNS: Final = (
-    "id, caller, caller_class, status, settled, error, targets_total, targets_done, targets_failed, "
-    "version, created_at, started_at, finished_at, lease, nbytes, rerun_of"
-)
-TARGET_COLUMNS: Final = "idx, url, options, status, error, hint, code, http_status, retryable, chars"
+_TEXT: Final = (str,)
+_NUMBER: Final = (int,)
+_NUMBER_OR_NULL: Final = (int, NoneType)
+_JOB: Final[dict[str, tuple[type, ...]]] = {
+    "id": _TEXT,
+    "caller": _TEXT,
+    "caller_class": _TEXT,
+    "status": _TEXT,
+    "settled": _NUMBER,
+    "error": _TEXT,
+    "targets_total": _NUMBER,
+    "targets_done": _NUMBER,
+    "targets_failed": _NUMBER,
+    "version": _NUMBER,
+    "created_at": _NUMBER,
+    "started_at": _NUMBER_OR_NULL,
+    "finished_at": _NUMBER_OR_NULL,
+    "lease": _NUMBER,
+    "nbytes": _NUMBER,
+    "rerun_of": (str, NoneType),
+}
+_TARGET: Final[dict[str, tuple[type, ...]]] = {
+    "idx": _NUMBER,
+    "url": _TEXT,
+    "options": _TEXT,
+    "status": _TEXT,
+    "error": _TEXT,
+    "hint": _TEXT,
+    "code": _TEXT,
+    "http_status": _NUMBER_OR_NULL,
+    "retryable": _NUMBER,
+    "chars": _NUMBER,
+}
+JOB_COLUMNS: Final = ", ".join(_JOB)
+TARGET_COLUMNS: Final = ", ".join(_TARGET)
+# SQLite keeps a value of whatever type in whatever column. A damaged one must not reach those who count
+# with it: a row has one of these shapes, or is refused.
+_JOB_SHAPES: Final = frozenset(product(*_JOB.values()))
+_TARGET_SHAPES: Final = frozenset(product(*_TARGET.values()))
 
 _OPTION_TYPES: Final[dict[str, type]] = {
     "mode": str,
@@ -33,25 +67,6 @@ _OPTION_TYPES: Final[dict[str, type]] = {
 _JOB_STATES: Final = {state.value: state for state in JobState}
 _TARGET_STATES: Final = {state.value: state for state in TargetState}
 _CLASSES: Final = {item.value: item for item in CallerClass}
-
-
-# SQLite keeps a value of whatever type in whatever column. A damaged one must not reach those who count
-# with it, so a row has one of these shapes or is refused.
-_TEXT: Final = (str,)
-_NUMBER: Final = (int,)
-_NUMBER_OR_NULL: Final = (int, NoneType)
-_JOB_SHAPES: Final = frozenset(
-    product(
-        *[_TEXT] * 4,
-        _NUMBER,
-        _TEXT,
-        *[_NUMBER] * 5,
-        *[_NUMBER_OR_NULL] * 2,
-        *[_NUMBER] * 2,
-        (str, NoneType),
-    )
-)
-_TARGET_SHAPES: Final = frozenset(product(_NUMBER, *[_TEXT] * 6, _NUMBER_OR_NULL, *[_NUMBER] * 2))
 
 
 def job_from(row: tuple[Any, ...]) -> Job:
@@ -80,7 +95,7 @@ def job_from(row: tuple[Any, ...]) -> Job:
 
 def target_status_from(row: tuple[Any, ...], blob: bytes | None) -> TargetStatus:
     """Return the target in a row of `TARGET_COLUMNS`, with its result; `ValueError` for a damaged one."""
-    if tuple(map(type, row[:10])) not in _TARGET_SHAPES:
+    if tuple(map(type, row[: len(_TARGET)])) not in _TARGET_SHAPES:
         raise ValueError("a stored target holds a value of another type than its column's")
     return TargetStatus(
         row[0],

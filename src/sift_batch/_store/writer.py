@@ -246,7 +246,10 @@ class Writer:
         return done, list(waiting)
 
     def _recover(self, claimed: list[_Ticket], exc: BaseException) -> None:
-        """After a fault in a shared commit: each step again, alone, so that only the faulty fails."""
+        """After a fault: each step of a shared commit again, alone, so that only the faulty one fails.
+
+        On a full disk a lone one too, after the log was moved. Once: what fails then has found no room.
+        """
         try:
             rollback(self._connection)
             full = getattr(exc, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
