@@ -1,6 +1,7 @@
 """The benchmarks that take long run at all: each with little to do, in its own process."""
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -19,10 +20,24 @@ BENCHMARKS = Path(growth.__file__).parent
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
 
+def no_other_address() -> bool:
+    """Whether this machine has no address of its own but one: then no server can stand for many hosts."""
+    try:
+        socket.create_server(("127.0.0.2", 0)).close()
+    except OSError:
+        return True
+    return False
+
+
 def run(*command: str) -> str:
     """Run a benchmark and return what it printed."""
     done = subprocess.run(
-        [sys.executable, *command], cwd=BENCHMARKS, capture_output=True, text=True, timeout=60, env=os.environ
+        [sys.executable, *command],
+        cwd=BENCHMARKS,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=os.environ,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -98,6 +113,7 @@ def test_bench_the_server_sees_who_breaks_a_limit(hosts: str, over_total: int, o
     assert seen["peak"] == seen["requests"] == len(hosts)
 
 
+@pytest.mark.skipif(no_other_address(), reason="127.0.0.2 can't be listened on: one address, one host")
 def test_bench_politeness_has_a_witness() -> None:
     """The engine fetches everything within the limits, and the server says so."""
     shown = run("politeness.py", "--quick")

@@ -141,11 +141,6 @@ class History:
             self.note("gone", job=job, caller=caller, reason=reason)
         self.note("audited", life=life, orphans=sorted(targets))
 
-    def keep(self, jobs: Collection[str]) -> None:
-        """Forget everything but what is about these jobs: a long run needs no more to be checked on."""
-        with self._lock:
-            self.events = only_about(self.events, jobs)
-
     @classmethod
     def read(cls, *files: Path) -> list[Event]:
         """Merge the files of several processes into one history, by time; numbers are given anew.

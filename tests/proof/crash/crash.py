@@ -114,14 +114,15 @@ def main() -> int:
     if arguments.points:
         deaths, faults = run_points(arguments.passings)
         print(f"{deaths} deaths at {len(TABLE)} points")
-        again = "crash.py --points"
+        again = f"--points --passings {arguments.passings}"
     else:
         seed = SystemRandom().randrange(10**6) if arguments.seed is None else arguments.seed
         faults = report_kills(arguments.kills, seed)
-        again = f"crash.py --seed {seed} (the moments are real time's, so perhaps not the first time)"
+        # The moments are real time's.
+        again = f"--kills {arguments.kills} --seed {seed}   # perhaps not the first time"
     for fault in faults:
         print(f"VIOLATION {fault}")
-    print(f"again: {again}" if faults else "lost: 0")
+    print(f"again: python tests/proof/crash/crash.py {again}" if faults else "lost: 0")
     return 1 if faults else 0
 
 

@@ -15,6 +15,7 @@ import sift_batch
 KILL: Final = "kill"
 POINTS: Final = "points"
 POWER: Final = "power"
+FULL: Final = "full"
 
 
 class Fault(NamedTuple):
@@ -72,6 +73,19 @@ FAULTS: Final[dict[str, Fault]] = {
     "the new file is made in place": Fault(
         (("_store/files.py", "draft = path.with_name(path.name + _DRAFT_SUFFIX)", "draft = path"),),
         frozenset({POINTS}),
+    ),
+    "half a new file goes into place": Fault(
+        (
+            (
+                "_store/files.py",
+                'connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()\n        # A log',
+                "pass\n        # A log",
+            ),
+        ),
+        frozenset({FULL}),
+    ),
+    "a log that fills the disk stays": Fault(
+        (("_store/writer.py", "& 0xFF == sqlite3.SQLITE_FULL", "& 0xFF == -1"),), frozenset({FULL})
     ),
     "a restart leaves targets running": Fault(
         (

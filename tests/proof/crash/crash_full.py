@@ -20,7 +20,7 @@ sys.path[:0] = [str(_HERE), str(_HERE.parent), str(_HERE.parents[1] / "real")]
 
 from crash_parent import Story  # noqa: E402 - found by the path above
 from crash_scenes import END, RULES  # noqa: E402
-from crash_trace import record_refusals, strace  # noqa: E402
+from crash_trace import NO_STRACE, record_refusals, strace  # noqa: E402
 
 _NAME: Final = "jobs0.sift"
 _FILES: Final = ("", "-wal", "-shm", "-draft", "-draft-wal", "-draft-journal", "-draft-shm")
@@ -97,7 +97,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=None)
     arguments = parser.parse_args()
     if strace() is None:
-        print("crash_full: strace is not installed (apt-get install strace)")
+        print(f"crash_full: {NO_STRACE}")
         return 2
     seed = SystemRandom().randrange(10**6) if arguments.seed is None else arguments.seed
     print(f"full: seed {seed}", flush=True)
@@ -116,7 +116,10 @@ def main() -> int:
     for fault in faults[:30]:
         print(f"VIOLATION {fault}")
     if faults:
-        print(f"again: crash_full.py --seed {seed}")
+        again = f"--seed {seed}"
+        again += f" --shallow {arguments.shallow}" if arguments.shallow is not None else ""
+        again += f" --what {arguments.what}" if arguments.what else ""
+        print(f"again: python tests/proof/crash/crash_full.py {again}")
     return 1 if faults else 0
 
 

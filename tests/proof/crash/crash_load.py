@@ -4,7 +4,7 @@ Nine callers, one of them restricted, submit, read, cancel, run again, touch and
 by a seeded plan, through a gate; fetches succeed, fail and come back busy. Every call is in a history
 before it is made and after it was acknowledged. The wall clock runs twenty times as fast as real time, so
 that jobs lapse and are swept while the load goes on. Who kills, and what must hold then, is not decided
-here: see `crash_child.py` and `crash_audit.py`.
+here: see `crash_child.py` and `crash_parent.py`.
 """
 
 import time

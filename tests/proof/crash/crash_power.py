@@ -27,7 +27,7 @@ import sqlite3  # noqa: E402 - found by the path above
 from crash_load import RULES  # noqa: E402
 from crash_medium import EVERYTHING, FATES, Fate, Medium  # noqa: E402
 from crash_parent import Story, dump  # noqa: E402
-from crash_trace import Act, acts, record, strace  # noqa: E402
+from crash_trace import NO_STRACE, Act, acts, record, strace  # noqa: E402
 
 # A folder in memory, where there is one: nothing that is laid out here needs to last.
 _MEMORY: Final = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
@@ -257,7 +257,7 @@ def main() -> int:
     parser.add_argument("--durability", choices=("full", "normal"), default=None)
     arguments = parser.parse_args()
     if strace() is None:
-        print("crash_power: strace is not installed (apt-get install strace)")
+        print(f"crash_power: {NO_STRACE}")
         return 2
     seed = SystemRandom().randrange(10**6) if arguments.seed is None else arguments.seed
     print(f"power: {arguments.cuts} cuts, seed {seed}", flush=True)
@@ -267,7 +267,9 @@ def main() -> int:
     for fault in found.faults[:50]:
         print(f"VIOLATION {fault}")
     if found.faults:
-        print(f"again (another trace, the same plan): crash_power.py --seed {seed}")
+        again = f"--cuts {arguments.cuts} --seed {seed} --calls {arguments.calls}"
+        again += f" --durability {arguments.durability}" if arguments.durability else ""
+        print(f"again (another trace, the same plan): python tests/proof/crash/crash_power.py {again}")
     return 1 if found.faults else 0
 
 

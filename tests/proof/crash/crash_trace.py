@@ -5,11 +5,13 @@ returned, and a sync covers what had returned before it began: two threads may b
 What a disk makes of the calls when the power goes is in `crash_medium.py`.
 """
 
+import os
 import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -23,9 +25,22 @@ _STRING: Final = re.compile(rb'"((?:\\x[0-9a-f]{2})*)"(\.\.\.)?')
 _RESULT: Final = re.compile(rb"\) += (-?\d+)(?: |$)")
 
 
+NO_STRACE: Final = "strace is not installed, is too old (5.3 is needed), or may not trace here"
+
+
+@cache
 def strace() -> str | None:
-    """Return the program that traces, or None."""
-    return shutil.which("strace")
+    """Return the program that traces, or None where there is none that works: see `NO_STRACE`."""
+    program = shutil.which("strace")
+    if program is None:
+        return None
+    # That it is there says little: a container may forbid tracing.
+    options = ("-f", "-qq", "--seccomp-bpf", "-e", "trace=close", "-o", os.devnull)
+    try:
+        done = subprocess.run([program, *options, "true"], capture_output=True, check=False, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return None if done.returncode else program
 
 
 def record_refusals(
@@ -48,7 +63,7 @@ def record_refusals(
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
     )
     lines = trace.read_text().splitlines()
     if error:
@@ -83,7 +98,7 @@ def record(command: Sequence[str | Path], trace: Path, environment: dict[str, st
         text=True,
         check=False,
         env=environment,
-        timeout=120,
+        timeout=300,
     )
     if done.returncode:
         raise RuntimeError(f"the traced process failed: {done.stderr[-2_000:]}")

@@ -5,10 +5,7 @@ a broken disk does, is in `test_crash_refused.py`.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import (
-    AsyncExitStack,
-    nullcontext,
-)
+from contextlib import AsyncExitStack, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 

@@ -9,11 +9,11 @@ import crash_power
 import pytest
 from crash_faults import FAULTS, POWER, plant
 from crash_medium import EVERYTHING, NOTHING, Fate, Medium
-from crash_trace import Act, strace
+from crash_trace import NO_STRACE, Act, strace
 
 pytestmark = pytest.mark.real
 
-_NEEDS_STRACE = pytest.mark.skipif(strace() is None, reason="strace is not installed: no trace to cut")
+_NEEDS_STRACE = pytest.mark.skipif(strace() is None, reason=NO_STRACE)
 # With which durability each shows itself: the log's own first sync makes the folder last as well, so that
 # where the log is synced at each commit, one forgotten sync of the folder does no harm.
 _PLANTED = {
@@ -46,6 +46,7 @@ def test_the_cuts_see_a_fault(tmp_path: Path, name: str) -> None:
         capture_output=True,
         text=True,
         check=False,
+        timeout=300,
     )
     assert done.returncode == 1, done.stdout[-2_000:] + done.stderr
     assert "VIOLATION" in done.stdout

@@ -88,7 +88,9 @@ async def _read(reads: Any, ids: list[str]) -> None:
 
 async def _work(store: Store, ids: list[str]) -> None:
     with suppress(StoreError):
-        async with open_runner(store, ScriptedFetch(), Config(ttl=1, jobs_total=99)) as runner:
+        async with open_runner(
+            store, ScriptedFetch(), Config(ttl=1, jobs_total=99, shutdown_grace=0)
+        ) as runner:
             await _read(runner, ids)
             with suppress(StoreError):
                 job_id = (await runner.submit(_ALICE, [Target("http://h.test/")])).id

@@ -23,6 +23,7 @@ from sift_batch import (
     Result,
     Runner,
     StoreError,
+    Submission,
     SubmitError,
     Target,
     TargetStatus,
@@ -89,17 +90,19 @@ def _value(kind: int, raw: bytes) -> tuple[str, Any]:
     return "NULL", None
 
 
-def _apply(store: Any, damages: list[Damage]) -> None:
-    connection = store._inline._connection
+def _apply(store: Any, damages: list[Damage]) -> int:
+    """Damage rows; return how many were."""
+    connection, changed = store._inline._connection, 0
     for table, column, text, value in damages:
         bound = () if text == "NULL" else (value,)
         # One row and not all of them: columns that must be unique stay so. What the schema refuses is no
         # damage that there could be.
-        connection.execute(
+        changed += connection.execute(
             f"UPDATE OR IGNORE {table} SET {column} = {text} WHERE rowid = "
             f"(SELECT rowid FROM {table} ORDER BY rowid LIMIT 1 OFFSET ?)",
             (*bound, len(damages) % 3),
-        )
+        ).rowcount
+    return changed
 
 
 class _Counted:
@@ -207,17 +210,26 @@ async def _read_stream(stream: Any) -> list[Any]:
 
 
 async def _lives(runner: Runner) -> None:
-    """A job of somebody else's is still taken, or refused by the store; nothing else.
+    """A job of somebody else's is taken and listed, or refused by the store; nothing else, and at once.
 
     It may wait for ever: a damaged job that can't be begun is offered again and again, by each worker.
     """
-    await _ask(lambda: runner.submit(_BOB, [Target("http://other.test/")], max_age=0))
-    await _ask(lambda: runner.jobs("bob"))
+    with trio.fail_after(_LONG):
+        with contextlib.suppress(StoreError):
+            taken = await runner.submit(_BOB, [Target("http://other.test/")], max_age=0)
+            assert type(taken) is Submission
+            assert type(taken.id) is str
+        with contextlib.suppress(StoreError):
+            for job in await runner.jobs("bob"):
+                check_job(job)
 
 
-async def damaged(damages: list[Damage], *, later: bool) -> None:
-    """Damage rows under an open runner, or (`later`) between two runners; ask both everything."""
-    clock = [float(_NOW)]
+async def damaged(damages: list[Damage], *, later: bool) -> int:
+    """Damage rows under an open runner, or (`later`) between two runners; ask both everything.
+
+    What is returned is how many rows were damaged: those that the schema lets be.
+    """
+    clock, changed = [float(_NOW)], 0
     fetch = ScriptedFetch(latency=1, hang=["http://h.test/hang"])
     async with open_store(":memory:") as store:
         counted: Any = _Counted(store)
@@ -228,13 +240,13 @@ async def damaged(damages: list[Damage], *, later: bool) -> None:
             queued = await runner.submit(_ALICE, [Target("http://h.test/b"), Target("http://h.test/c")])
             ids = [done.id, live.id, queued.id]
             if not later:
-                _apply(store, damages)
+                changed = _apply(store, damages)
                 await ask_everything(runner, ids)
                 await _lives(runner)
                 fetch.release()
                 await trio.sleep(100)
         if later:
-            _apply(store, damages)
+            changed = _apply(store, damages)
         clock[0] += 10
         again: Any = _Counted(store)
         try:
@@ -247,6 +259,7 @@ async def damaged(damages: list[Damage], *, later: bool) -> None:
             pass  # of the restart step: it comes out of `open_runner`
         for asked in (counted, again):
             assert asked.calls <= _MOST_CALLS, "the store is asked for ever"
+    return changed
 
 
 def stored_rows(data: bytes) -> None:
@@ -258,9 +271,9 @@ def stored_rows(data: bytes) -> None:
         run_damaged(damages, later=later)
 
 
-def run_damaged(damages: list[Damage], *, later: bool) -> None:
-    """Run `damaged` to its end."""
-    trio.run(lambda: damaged(damages, later=later), clock=_clock())
+def run_damaged(damages: list[Damage], *, later: bool) -> int:
+    """Run `damaged` to its end; return how many rows were damaged."""
+    return trio.run(lambda: damaged(damages, later=later), clock=_clock())
 
 
 def _clock() -> trio.testing.MockClock:

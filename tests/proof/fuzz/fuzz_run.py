@@ -116,7 +116,8 @@ def child(name: str, seed: int, seconds: float, *, guided: bool) -> None:
                 f"-seed={seed % 2**31 or 1}",
                 "-max_len=20000",
             ]
-            atheris.Setup([sys.argv[0], *options, "-artifact_prefix=/tmp/fuzz-", folder], parser)
+            options.append(f"-artifact_prefix={Path(tempfile.gettempdir(), 'fuzz-')}")
+            atheris.Setup([sys.argv[0], *options, folder], parser)
             atheris.Fuzz()
         return
     parser, corpus = parser_of(name)

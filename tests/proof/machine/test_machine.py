@@ -41,6 +41,6 @@ def test_the_machine_sees(fault: str) -> None:
     else:
         changed["config"] = CONFIGS[fault]
     faulty = type("FaultyMachine", (Machine,), changed)
-    found = settings(FIXED, max_examples=60, stateful_step_count=30, phases=[Phase.generate])
+    found = settings(FIXED, max_examples=1_000, stateful_step_count=30, phases=[Phase.generate])
     with pytest.raises(AssertionError):
         run_state_machine_as_test(faulty, settings=found)

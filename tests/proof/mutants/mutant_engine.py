@@ -52,6 +52,7 @@ DRAIN: Final = (
         "self._shield.shield = True",
         "a cancel ends a busy wait at once",
         ("flow/test_cancel.py", "flow/test_busy_waiting.py"),
+        hangs=True,
     ),
     Mutant(
         "a fetch after a busy wait is not shielded",
@@ -247,6 +248,7 @@ FOREMAN: Final = (
         "pass",
         "a cancelled job frees its worker at once if it waits",
         ("flow/test_cancel.py",),
+        hangs=True,
     ),
     Mutant(
         "reads one target too few",
@@ -312,6 +314,14 @@ FOREMAN: Final = (
         "another caller's job is an unknown id (I6)",
         ("flow/test_progress.py",),
     ),
+    Mutant(
+        "an end is counted twice",
+        "_engine/roster.py",
+        "if not job.ended:",
+        "if True:",
+        "`depth` tells how many jobs are live",
+        ("engine/test_engine_roster.py",),
+    ),
 )
 
 READERS: Final = (
@@ -322,6 +332,7 @@ READERS: Final = (
         "else:",
         "`results` passes over what was never finished and ends",
         ("flow/test_streams.py",),
+        hangs=True,
     ),
     Mutant(
         "results skips what is not finished yet",
@@ -405,6 +416,7 @@ VERDICTS: Final = (
         "isinstance(leaf, SystemExit)",
         "a `KeyboardInterrupt` anywhere in a group passes",
         ("flow/test_attempt_groups.py", "flow/test_closing_fatal.py", "engine/test_engine_attempt.py"),
+        hangs=True,
     ),
     Mutant(
         "cuts a character in half",
@@ -464,6 +476,7 @@ BUSY: Final = (
         "if True:",
         "the gate never fails a target",
         ("flow/test_busy_gate.py", "flow/test_busy_enough.py"),
+        hangs=True,
     ),
     Mutant(
         "busy for ever",
@@ -587,6 +600,17 @@ GATE: Final = (
         "host",
         "two spellings of one host never get two allowances",
         ("gate/test_gate_hosts.py",),
+    ),
+    Mutant(
+        "a waiter ignores the end of its patience",
+        "_gate/sleepers.py",
+        "min(keeper.deadline, self._plan.next_change())",
+        "self._plan.next_change()",
+        "a slot is waited for as long as `patience` says, and no longer",
+        (
+            "gate/test_gate_slots.py",
+            "gate/test_gate_batch.py",
+        ),
     ),
 )
 

@@ -174,7 +174,7 @@ def _edits_of(node: ast.AST, place: "_Places", docstrings: set[ast.AST]) -> Iter
             | ast.Break()
             | ast.Continue()
         ):
-            # In place of a `break` a `pass` may go on for ever: the time limit sees it.
+            # In place of a `break` a `pass` may go on for ever: then the verdict is "timed out".
             yield place.before(node), place.after(node), "pass"
         case ast.Return():
             yield place.before(node), place.after(node), "pass"

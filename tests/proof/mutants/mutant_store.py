@@ -341,6 +341,33 @@ QUERIES: Final = (
         "no step works without the owner's token",
         (_CHECK_STORE,),
     ),
+    Mutant(
+        "forgets what may be tried again",
+        "_store/rows.py",
+        "bool(row[8])",
+        "False",
+        "a failed target says after a restart too whether it may be tried again",
+        (
+            "flow/test_values_stored.py",
+            "testing/test_check_store.py",
+        ),
+    ),
+    Mutant(
+        "a reader lists every state",
+        "_store/reader.py",
+        "None if status is None else JobState(status)",
+        "None",
+        "a reader's `jobs` are narrowed to a state",
+        ("store/test_reader.py",),
+    ),
+    Mutant(
+        "two reads use one connection",
+        "_store/bridge.py",
+        "self._limiter = anyio.CapacityLimiter(1)",
+        "self._limiter = anyio.CapacityLimiter(2)",
+        "reads in threads go one at a time",
+        ("store/test_bridge.py",),
+    ),
 )
 
 WRITER: Final = (
@@ -557,6 +584,30 @@ OBSERVE: Final = (
         "structlog is not None",
         "an application that has not configured structlog gets standard `logging`",
         ("observe/test_events.py", "flow/test_log.py"),
+    ),
+    Mutant(
+        "an id may spell a host",
+        "_observe/harmless.py",
+        "return _HIDE if _spells_text(core) else _KEEP",
+        "return _KEEP",
+        "an id that is text in hex is replaced (I7)",
+        ("observe/test_redact.py",),
+    ),
+    Mutant(
+        "a short word may be a machine",
+        "_observe/words.py",
+        "return word.lower() in _machines()",
+        "return False",
+        "a word that often names a machine is replaced (I7)",
+        ("observe/test_redact.py",),
+    ),
+    Mutant(
+        "times a restricted target",
+        "_observe/metrics.py",
+        'self._count("targets_total", "failed" if failed else "done")',
+        'self._count("targets_total", "failed" if failed else "done"), self._observe("target_seconds", 1.0)',
+        "a restricted caller's target is counted by its outcome alone (I7)",
+        ("observe/test_metrics.py",),
     ),
 )
 

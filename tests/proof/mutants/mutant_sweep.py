@@ -26,6 +26,8 @@ from mutant_maker import Change, changes
 from mutant_trial import PACKAGE, READ_SOURCE, ROOT, copy_of_package, reads_source, snapshot, source_of
 
 _CAUGHT, _SURVIVED = 1, 0
+_SLACK = 5.0
+"""A trial may take so many times as long as its tests did unchanged."""
 
 
 def sweep(modules: Sequence[str], tests: Sequence[str], *, jobs: int, limit: float, budget: float) -> int:
@@ -58,6 +60,7 @@ class _Trial:
     change: Change
     wanted: int
     until: float
+    out_of_time: bool = False
 
 
 class Sweep:
@@ -161,7 +164,9 @@ class Sweep:
     def _start(self, module: str, change: Change, items: Sequence[Any]) -> None:
         child = os.fork()
         if child:
-            self._running[child] = _Trial(module, change, len(items), time.monotonic() + self._limit)
+            unchanged = sum(self._durations[item.nodeid] for item in items)
+            until = time.monotonic() + max(self._limit, _SLACK * self._jobs * unchanged)
+            self._running[child] = _Trial(module, change, len(items), until)
             return
         os.setsid()
         quiet = os.open(os.devnull, os.O_RDWR)
@@ -196,11 +201,16 @@ class Sweep:
             done, status = os.waitpid(child, os.WNOHANG)
             if done:
                 del self._running[child]
-                if os.waitstatus_to_exitcode(status) == _SURVIVED:
+                if trial.out_of_time:
+                    self._tell(
+                        trial.module, trial.change, "timed out", "no test failed, but none ended in time"
+                    )
+                elif os.waitstatus_to_exitcode(status) == _SURVIVED:
                     self._tell(trial.module, trial.change, "survived", f"survived {trial.wanted} tests")
                 else:
                     self._count[trial.module, "caught"] += 1
-            elif time.monotonic() > trial.until:
+            elif time.monotonic() > trial.until and not trial.out_of_time:
+                trial.out_of_time = True
                 os.killpg(child, signal.SIGKILL)
         time.sleep(0.005)
 
@@ -211,7 +221,7 @@ class Sweep:
     def told(self) -> int:
         """Print the sums; return the exit code."""
         for module in self._files:
-            verdicts = ("caught", "survived", "not reached")
+            verdicts = ("caught", "survived", "timed out", "not reached")
             sums = ", ".join(f"{self._count[module, verdict]} {verdict}" for verdict in verdicts)
             print(f"{module}: {sums}")
         return 1 if any(count for (_, verdict), count in self._count.items() if verdict != "caught") else 0

@@ -2,8 +2,9 @@
 
 The tests run in a process that was forked from this one before anything of the package was imported, so
 that a trial does not pay for the start of pytest each time. What is imported there is the copy, and that is
-asserted. A run that does not end in time counts as caught: a user would notice it too. What is to be
-changed is not known here. Next: `mutant_engine` and `mutant_store`, the list.
+asserted. A run that does not end in time has a verdict of its own: the machine may be slow, and then no test
+has noticed anything. What is to be changed is not known here.
+Next: `mutant_engine` and `mutant_store`, the list.
 """
 
 import compileall
@@ -19,7 +20,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -60,7 +61,8 @@ def reads_source(nodeid: str) -> bool:
 class Mutant:
     """One change of one line, the promise that it breaks, and who is expected to notice.
 
-    `file` is relative to the package, `tests` are paths below `tests/`.
+    `file` is relative to the package, `tests` are paths below `tests/`. With `hangs`, no test fails of it,
+    but one never ends: then, and only then, a run that is out of time is what was to be seen.
     """
 
     name: str
@@ -69,16 +71,32 @@ class Mutant:
     new: str
     promise: str
     tests: tuple[str, ...]
+    hangs: bool = False
 
 
 @dataclass(frozen=True)
 class Trial:
-    """How one run of tests ended. `caught` by a failed test, a crash or the time limit."""
+    """How one run of tests ended.
+
+    `caught` by a failed test or a crash; a run that is out of time is `timed_out`, and not caught.
+    `durations` has the seconds of each test.
+    """
 
     caught: bool
     by: str
     seconds: float
     tests: int = 0
+    timed_out: bool = False
+    durations: dict[str, float] = field(default_factory=dict)
+
+    def seconds_of(self, paths: Iterable[str]) -> float:
+        """Return how long a run of some of its tests takes: paths below `tests/`, and what comes before."""
+        wanted = tuple(f"tests/{path}{end}" for path in paths for end in ("::", "/", "["))
+        exact = tuple(f"tests/{path}" for path in paths)
+        before = self.seconds - sum(self.durations.values())
+        return before + sum(
+            seconds for name, seconds in self.durations.items() if name in exact or name.startswith(wanted)
+        )
 
 
 def changed(mutant: Mutant, source: str) -> str:
@@ -142,14 +160,14 @@ def run_tests(copy: Path, tests: Sequence[str], *, limit: float) -> Trial:
         seconds = time.monotonic() - began
         notes, log = Path(folder, "notes"), Path(folder, "log")
         if ended is None:
-            return Trial(True, f"the time limit of {limit:g} s", seconds)
+            return Trial(False, f"the time limit of {limit:.0f} s", seconds, timed_out=True)
         seen: dict[str, Any] = json.loads(notes.read_text()) if notes.exists() else {"imported": False}
         if not seen["imported"] or (ended == _CHILD_FAULT and seen["failed"] != _IMPORT):
             raise RuntimeError(f"a trial could not be made: {log.read_text(errors='replace')[-2_000:]}")
         if ended == _NO_TESTS:
             raise RuntimeError(f"no test ran: {' '.join(tests)}")
         by = seen["failed"] or f"the end of the run with code {ended}"
-        return Trial(ended != _PASSED, by, seconds, seen["passed"])
+        return Trial(ended != _PASSED, by, seconds, seen["passed"], durations=seen["durations"])
 
 
 def _wait(child: int, until: float) -> int | None:
@@ -212,7 +230,7 @@ class Notes:
     def __init__(self, copy: Path, folder: Path) -> None:
         self._copy = copy
         self._folder = folder
-        self.seen: dict[str, Any] = {"failed": "", "passed": 0, "imported": False}
+        self.seen: dict[str, Any] = {"failed": "", "passed": 0, "imported": False, "durations": {}}
 
     def import_package(self) -> None:
         """Import the package, and see where it came from."""
@@ -232,11 +250,13 @@ class Notes:
         items[:] = [item for item in items if not reads_source(item.nodeid)]
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        """Take down the first failure, and count what passed before."""
+        """Take down the first failure, what passed before, and how long each test took."""
         if report.failed and not self.seen["failed"]:
             self.seen["failed"] = report.nodeid
             self.write()
         self.seen["passed"] += report.when == "call" and report.passed
+        durations = self.seen["durations"]
+        durations[report.nodeid] = durations.get(report.nodeid, 0.0) + report.duration
 
     def pytest_collectreport(self, report: Any) -> None:
         """Take down a test file that could not be read: what it imports is broken."""

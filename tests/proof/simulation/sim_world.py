@@ -24,7 +24,7 @@ from sift_batch import Gate, Hooks, Job, Runner
 from sift_batch.testing import WallClock
 
 _MOMENT: Final = 1e-6
-# "rerun" belongs here too, as soon as `test_sim_known_faults.py` says that it may.
+# The steps that may settle a job.
 _SETTLE: Final = frozenset({"record", "settle", "stop", "rerun"})
 
 

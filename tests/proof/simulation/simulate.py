@@ -132,7 +132,8 @@ def _summary(reports: list[Report], seconds: float) -> None:
     print(f"half of the seeds are above {median:,.0f} virtual hours a minute of CPU")
     names = ("actions", "visits", "fetches", "store steps", "refusals", "restarts", "rests", "turns")
     print("each second of CPU: " + ", ".join(f"{counts[name] / cpu:,.1f} {name}" for name in names))
-    print("in all: " + ", ".join(f"{counts[name]:,} {name}" for name in names))
+    totals = ", ".join(f"{counts[name]:,} {name}" for name in names)
+    print(f"in all: {int(hours):,} virtual hours, {totals}")
 
 
 def _options() -> argparse.Namespace:

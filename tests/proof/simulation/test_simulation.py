@@ -14,6 +14,8 @@ from sim_shrink import left_out
 from sim_story import make_plan
 
 SCRIPT = Path(simulate.__file__)
+LEAST = {"virtual hours": 2_000, "actions": 5_000, "fetches": 7_000, "restarts": 400}
+"""What two hundred stories come to, at the least."""
 
 
 def _simulate(*options: str, hash_seed: str = "random") -> "subprocess.CompletedProcess[str]":
@@ -29,11 +31,14 @@ def _simulate(*options: str, hash_seed: str = "random") -> "subprocess.Completed
 
 @pytest.mark.slow
 def test_sim_two_hundred_seeds() -> None:
-    """In none of two hundred stories is a promise broken, and a minute of CPU covers a thousand hours."""
+    """In none of two hundred stories is a promise broken, and much happens in them."""
     done = _simulate("--seeds", "200", "--jobs", "2")
     assert done.returncode == 0, done.stdout + done.stderr
-    (line,) = [line for line in done.stdout.splitlines() if "virtual hours in" in line]
-    assert int(line.split()[-5].replace(",", "")) >= 1_000, done.stdout
+    # The seeds decide this, and no machine; far below what they give, so that a story may change.
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("in all: ")]
+    told = dict(part.split(" ", 1)[::-1] for part in line.removeprefix("in all: ").split(", "))
+    for what, least in LEAST.items():
+        assert int(told[what].replace(",", "")) >= least, done.stdout
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

@@ -1,4 +1,4 @@
-"""What the simulation has found, each as small as it can be. A fault that is mended loses its mark here."""
+"""Does anything come back that the simulation has found in the engine? Each as small as it can be."""
 
 import pytest
 import trio
