@@ -2,7 +2,8 @@
 
 CPU of one process for each target, eight jobs at once, 1 KB results, on tmpfs: what Trio costs, what the
 engine adds to it when the store answers at once, what SQLite costs when one thread does nothing else, and
-the whole, split by threads. What is left between the parts and the whole is the way between the threads.
+the whole, split by threads. All of it is draining: what opening, submitting and closing take is not in any
+part, nor in the whole. What is left between the parts and the whole is the way between the threads.
 The last lines are the disk: what one synced commit takes, which no engine that commits can go below.
 """
 
@@ -13,12 +14,14 @@ import resource
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import floors
 import measure
 import overhead
 from measure import Number
+
+T = TypeVar("T")
 
 TARGETS = 1_920
 JOBS = 8
@@ -65,6 +68,35 @@ async def _eight(job: Any) -> None:
             nursery.start_soon(job)
 
 
+async def _drained(store: Any, clocks: Callable[[], T]) -> tuple[T, T]:
+    """Submit all while no job may begin, then drain; return the clocks before and after the draining."""
+    import trio
+
+    import sift_batch
+
+    begin, open_now = store.begin, trio.Event()
+
+    async def begin_later(owner: str, *, now: int) -> Any:
+        await open_now.wait()
+        return await begin(owner, now=now)
+
+    async def fetch(_: sift_batch.Caller, __: sift_batch.Target) -> sift_batch.Result:
+        await trio.lowlevel.checkpoint()
+        return sift_batch.Result(overhead.CONTENT)
+
+    store.begin = begin_later
+    config = sift_batch.Config(
+        jobs_total=10**6, jobs_per_caller=10**6, workers=JOBS, workers_limit=JOBS, max_bytes=2**40
+    )
+    async with sift_batch.open_runner(store, fetch, config) as runner:
+        for urls in floors.split(TARGETS):
+            await runner.submit(sift_batch.Caller("bench"), [sift_batch.Target(url) for url in urls])
+        before = clocks()
+        open_now.set()
+        await runner.drain()
+        return before, clocks()
+
+
 def engine_alone(path: str) -> float:
     """The engine with a store that answers after one checkpoint; submits are not counted."""
     import trio
@@ -72,17 +104,8 @@ def engine_alone(path: str) -> float:
     import sift_batch
     from sift_batch._model.store import Recorded
 
-    async def fetch(_: sift_batch.Caller, __: sift_batch.Target) -> sift_batch.Result:
-        await trio.lowlevel.checkpoint()
-        return sift_batch.Result(overhead.CONTENT)
-
     async def main() -> float:
         async with sift_batch.open_store(":memory:") as store:
-            begin, open_now = store.begin, trio.Event()
-
-            async def begin_later(owner: str, *, now: int) -> Any:
-                await open_now.wait()
-                return await begin(owner, now=now)
 
             async def record(owner: str, job_id: str, idx: int, outcome: Any, *, now: int) -> Recorded:
                 await trio.lowlevel.checkpoint()
@@ -93,17 +116,9 @@ def engine_alone(path: str) -> float:
                 done = dataclasses.replace(job, status=sift_batch.JobState.DONE, settled=True)
                 return Recorded(len(BLOB), done, ended=True)
 
-            store.begin, store.record = begin_later, record  # type: ignore[method-assign]
-            config = sift_batch.Config(
-                jobs_total=10**6, jobs_per_caller=10**6, workers=JOBS, workers_limit=JOBS, max_bytes=2**40
-            )
-            async with sift_batch.open_runner(store, fetch, config) as runner:
-                for urls in floors.split(TARGETS):
-                    await runner.submit(sift_batch.Caller("bench"), [sift_batch.Target(url) for url in urls])
-                began = time.process_time()
-                open_now.set()
-                await runner.drain()
-                return 1e6 * (time.process_time() - began) / TARGETS
+            store.record = record  # type: ignore[method-assign]
+            before, after = await _drained(store, time.process_time)
+            return 1e6 * (after - before) / TARGETS
 
     return trio.run(main)
 
@@ -156,19 +171,35 @@ def _commit(connection: Any) -> Iterator[None]:
     connection.execute("COMMIT")
 
 
-def whole(path: str) -> dict[str, float]:
-    """The engine as it is: CPU of the thread that runs Trio, and of all others."""
-    from sift_batch import open_runner, open_store
+class _Clocks(NamedTuple):
+    """CPU of the thread that reads them and of the process, and how often a thread had to wait."""
 
-    del open_runner, open_store  # imported now and not in the time that is measured
-    main, everything = time.thread_time(), time.process_time()
+    main: float
+    everything: float
+    switches: int
+
+
+def _clocks() -> _Clocks:
     switches = resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
-    overhead.engine(path, "normal", TARGETS, JOBS)
-    main, everything = time.thread_time() - main, time.process_time() - everything
+    return _Clocks(time.thread_time(), time.process_time(), switches)
+
+
+def whole(path: str) -> dict[str, float]:
+    """The engine as it is: CPU of the thread that runs Trio, and of all others; submits are not counted."""
+    import trio
+
+    import sift_batch
+
+    async def drained() -> tuple[_Clocks, _Clocks]:
+        async with sift_batch.open_store(path, durability="normal") as store:
+            return await _drained(store, _clocks)
+
+    before, after = trio.run(drained)
+    main, everything = after.main - before.main, after.everything - before.everything
     return {
         "main": 1e6 * main / TARGETS,
         "writer": 1e6 * (everything - main) / TARGETS,
-        "switches": (resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw - switches) / TARGETS,
+        "switches": (after.switches - before.switches) / TARGETS,
     }
 
 
@@ -199,7 +230,10 @@ KINDS: dict[str, Callable[..., Any]] = {
 
 
 def numbers() -> Iterator[Number]:
-    rounds = [{kind: _once(kind, tmpfs=kind != "sync") for kind in KINDS} for _ in range(7)]
+    rounds = [
+        {kind: _once(kind, tmpfs=kind != "sync") for kind in KINDS}
+        for _ in measure.rounds(least=3, most=7, seconds=20)
+    ]
     parts = [
         ("Trio: two checkpoints in each of eight tasks", "checkpoints"),
         ("Trio: the same, with a deadline round one of them", "scopes"),
@@ -213,7 +247,7 @@ def numbers() -> Iterator[Number]:
         ("the whole: the writer's thread", "writer"),
     ):
         yield Number(
-            name=f"{name}, with opening and closing",
+            name=name,
             values=[each["whole"][kind] for each in rounds],
             unit="us of CPU a target",
         )

@@ -142,6 +142,12 @@ def fetch_anew(path: Path, filling: Filling) -> dict[str, float]:
             caller = sift_batch.Caller(growth_store.caller_of(0))
             for _ in range(SAMPLES):
                 clock.now += 1
+                # Every job of the series is older than that, so none answers.
+                with times.of("submit, max_age=60"):
+                    job_id, reused = await runner.submit(caller, targets, max_age=60)
+                assert not reused
+                await runner.wait(job_id)
+                assert await runner.delete(job_id)
                 with times.of("submit, max_age=0"):
                     job_id, reused = await runner.submit(caller, targets, max_age=0)
                 assert not reused

@@ -27,6 +27,7 @@ BENCHMARKS = [
     "memory",
     "loop_stall",
     "growth",
+    "cost_map",
 ]
 
 

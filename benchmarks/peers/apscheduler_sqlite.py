@@ -17,7 +17,7 @@ PEER = Peer(
         ),
     ),
     lacks="no batches: a batch is not serial; a result can be read once; no limit a host, no byte budget",
-    most=256,
+    most=128,
 )
 
 _work: list[Work] = []

@@ -4,6 +4,7 @@
     python benchmarks/peers/compare.py --into DIR
     python benchmarks/peers/compare.py --into DIR --write      # also into benchmarks/README.md
     python benchmarks/peers/compare.py sift huey_sqlite --rounds 3
+    python benchmarks/peers/compare.py --into DIR --seconds 360      # slow peers run less often
 
 2,000 targets (fewer where a peer is slow) that cost nothing, in batches of 32, results of 1 KB. Three tables:
 results that survive a power cut, results that survive a killed process, and both costs of CPU on tmpfs. Each
@@ -13,6 +14,7 @@ stored is read back and compared. What the work is, is in `work.py`; each peer i
 
 import argparse
 import json
+import math
 import shutil
 import statistics
 import subprocess
@@ -35,6 +37,10 @@ from work import BATCH, Peer, Setting
 TARGETS = 2_000
 FLOOR_RUNS = 3
 """How often the floor runs in a round: it is short, and all is measured by it."""
+LEAST_RUNS = 2
+"""How often a row runs however long it takes, so that it has a spread."""
+_FOR_TABLES = 0.6
+"""The part of `--seconds` that the three tables get; counting syncs and cold starts take the rest."""
 _PATIENCE = 240.0
 
 
@@ -87,7 +93,8 @@ def chosen(table: Table, rows: Sequence[Entry]) -> list[Entry]:
     picked = []
     for of_peer in least.values():
         loose = [row for row in of_peer if not row.setting.durable]
-        picked += loose or [row for row in of_peer if row.setting.name.startswith("as shipped")]
+        log = [row for row in of_peer if row.setting.name == "WAL"]
+        picked += loose or log or [row for row in of_peer if row.setting.name.startswith("as shipped")]
     return picked
 
 
@@ -134,24 +141,36 @@ def _child(row: Entry, work: dict[str, Any], before: Sequence[str]) -> dict[str,
     return found
 
 
-def compare(table: Table, rows: Sequence[Entry], *, targets: int, rounds: int) -> list[tables.Row]:
-    """Measure one table: in each round the floor, a third of the others, the floor, and so on."""
+def compare(
+    table: Table, rows: Sequence[Entry], *, targets: int, rounds: int, share: float = math.inf
+) -> list[tables.Row]:
+    """Measure one table: in each round the floor, a third of the others, the floor, and so on.
+
+    `share` is how many seconds each row may use: one that has used them runs no more after its second run.
+    """
     floor = next(row for row in entries([roster.FLOOR], Path()) if row.setting.name == table.floor)
     others = [row for row in chosen(table, rows) if row.setting != floor.setting]
     found: dict[Entry, list[tables.Run]] = defaultdict(list)
+    used: dict[Entry, float] = defaultdict(float)
     for number in range(rounds):
+        if number >= LEAST_RUNS:
+            others = [row for row in others if used[row] < share]
+            if not others:
+                break
         # Another order in each round, so that nobody always runs after the same neighbour.
         turn = number * 3 % max(len(others), 1)
         order = others[turn:] + others[:turn]
         third = max(1, -(-len(order) // FLOOR_RUNS))
         for start in range(0, max(len(order), 1), third):
             for row in [floor, *order[start : start + third]]:
+                began = time.monotonic()
                 try:
                     one = run(row, targets=targets, tmpfs=table.tmpfs)
                 except (RuntimeError, subprocess.TimeoutExpired) as exc:
                     print(f"left out of this round: {exc}", file=sys.stderr, flush=True)
                 else:
                     found[row].append(one | {"round": number})
+                used[row] += time.monotonic() - began
         print(f"{table.title}: round {number + 1} of {rounds}", file=sys.stderr, flush=True)
     _add_ratios(found, floor)
     return [tables.Row(row.peer.name, row.setting.name, runs) for row, runs in found.items()]
@@ -192,11 +211,25 @@ def cold(rows: Sequence[Entry], rounds: int) -> list[tables.Row]:
     return [tables.Row(row.peer.name, row.setting.name, runs) for row, runs in found.items()]
 
 
+def _rules(targets: int, rounds: int, seconds: float) -> str:
+    """Return how often what was run, as the caption of the tables."""
+    count = f"Targets: {targets:,}."
+    if math.isinf(seconds):
+        return f"{count} Each row ran in each of {rounds} rounds, the floor {FLOOR_RUNS} times in each."
+    return (
+        f"{count} All of it was given about {seconds:.0f} s, so runs are few: up to {rounds} rounds for "
+        f"each row, but only {LEAST_RUNS} for one that had used up its share. The column of runs says "
+        "how many there were, and medians of two or three are worth as much as that. The floor's runs, up "
+        f"to {FLOOR_RUNS} in each round, are in its row. Syncs were counted once."
+    )
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("peers", nargs="*", help=f"some of: {', '.join(roster.MODULES)}")
     parser.add_argument("--into", type=Path, default=roster.default_folder(), help="where setup.py made them")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=math.inf, help="about how long all of it may take")
     parser.add_argument("--targets", type=int, default=TARGETS)
     parser.add_argument("--write", action="store_true", help="write the tables into benchmarks/README.md")
     parser.add_argument("--quick", action="store_true", help="64 targets, one round, syncs not counted")
@@ -209,20 +242,24 @@ def main() -> None:
     modules = arguments.peers or roster.MODULES
     rows = list(entries(modules, arguments.into))
     print(measure.machine(), f"command: {measure.command()}", sep="\n", flush=True)
-    parts = []
+    began = time.monotonic()
+    parts = [_rules(targets, rounds, arguments.seconds)]
+    share = arguments.seconds * _FOR_TABLES / max(sum(len(chosen(table, rows)) for table in TABLES), 1)
     for table in TABLES:
-        found = compare(table, rows, targets=targets, rounds=rounds)
+        found = compare(table, rows, targets=targets, rounds=rounds, share=share)
         if not table.tmpfs and not arguments.quick:
             syncs([*rows, *entries([roster.FLOOR], Path())], found)
         parts.append(
             f"**{table.title}.** The floor: a synchronous loop, {table.floor}.\n\n{tables.work(found)}"
         )
         print(f"\n{parts[-1]}", flush=True)
+    starts = rounds if math.isinf(arguments.seconds) else min(rounds, LEAST_RUNS)
     parts.append(
-        f"**Cold start**: an empty process to the first stored result.\n\n{tables.cold(cold(rows, rounds))}"
+        f"**Cold start**: an empty process to the first stored result, {starts} times.\n\n"
+        f"{tables.cold(cold(rows, starts))}"
     )
     parts.append(f"**What each is**\n\n{tables.peers({row.peer: None for row in rows})}")
-    print(f"\n{parts[-2]}\n\n{parts[-1]}", flush=True)
+    print(f"\n{parts[-2]}\n\n{parts[-1]}\n\n{time.monotonic() - began:.0f} s in all", flush=True)
     if arguments.write:
         readme.write("peers", "\n\n".join([readme.heading(), *parts]))
 

@@ -19,7 +19,7 @@ PEER = Peer(
         ),
     ),
     lacks="a crawler: no jobs, no cancel of a batch, nothing is ever synced",
-    most=640,
+    most=320,
 )
 
 

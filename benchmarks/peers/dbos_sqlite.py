@@ -14,7 +14,7 @@ PEER = Peer(
         ),
     ),
     lacks="resumes workflows after a crash, which this engine does not; no limit a host, no byte budget",
-    most=640,
+    most=320,
 )
 
 

@@ -47,9 +47,17 @@ def drain(work: Work) -> dict[int, str]:
                 over.set()
 
         worker = Worker(queue, [("fetch", fetch)], concurrency=work.workers, after_process=count)
+        swept, sweep = asyncio.Event(), queue.sweep
+
+        async def first_sweep(*arguments: Any) -> Any:
+            found = await sweep(*arguments)
+            swept.set()
+            return found
+
+        queue.sweep = first_sweep
         # Started first: its first sweep takes a job that is just being begun for a stuck one, and aborts it.
         running = asyncio.create_task(worker.start())
-        await asyncio.sleep(0.1)
+        await swept.wait()
         work.begin()
         keys = {}
         for batch in work.batches:

@@ -26,9 +26,9 @@ def work(rows: Sequence[Row]) -> str:
     """Return the table of one comparison, the fastest first."""
     head = (
         "| peer | setting | x the floor's targets/s | targets/s | CPU ms a target | x the floor's CPU "
-        "| syncs a target | submit of 32, ms | status of 32, ms | memory, MiB |"
+        "| syncs a target | submit of 32, ms | status of 32, ms | memory, MiB | runs |"
     )
-    lines = [head, "|" + "---|" * 10]
+    lines = [head, "|" + "---|" * 11]
     for row in sorted(rows, key=lambda row: -(row.median("rate ratio") or 0.0)):
         server = row.median("server")
         cells = [
@@ -42,6 +42,7 @@ def work(rows: Sequence[Row]) -> str:
             _number(row.median("submit")),
             _number(row.median("look")),
             _number(row.median("resident")) + ("" if server is None else f" + {_number(server)}"),
+            str(len(row.runs)),
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
