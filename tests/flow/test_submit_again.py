@@ -282,6 +282,22 @@ async def test_a_live_job_answers_whatever_max_age_says(autojump_clock: MockCloc
         fetch.release()
 
 
+async def test_a_live_job_answers_behind_one_that_is_too_old(autojump_clock: MockClock) -> None:
+    """A finished job that is newer, but too old for `max_age`, does not hide a live one."""
+    clock = WallClock(START)
+    fetch = ScriptedFetch()
+    async with running(fetch, now=clock, jobs_per_caller=3) as runner:
+        first = await runner.submit(ALICE, targets(1))
+        await runner.wait(first.id)
+        fetch.hang("http://a.test/0")
+        live = await runner.submit(ALICE, targets(1), max_age=0)
+        newest = await runner.rerun(ALICE, first.id)  # with nothing left to fetch: finished at once
+        assert await runner.submit(ALICE, targets(1), max_age=20) == (newest.id, True)
+        await trio.sleep(20)
+        assert await runner.submit(ALICE, targets(1), max_age=20) == (live.id, True)
+        fetch.release()
+
+
 @pytest.mark.parametrize(
     ("max_age", "error"),
     [

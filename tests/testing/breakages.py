@@ -70,17 +70,22 @@ BREAKAGES = (
     Breakage(queries, "AND status IN ({_REUSABLE})", "", "failed or a cancelled job never"),
     Breakage(
         queries,
-        "(:now - finished_at) < :max_age",
-        "(:now - finished_at) <= :max_age",
+        "now - newest[1] < max_age",
+        "now - newest[1] <= max_age",
         "With max_age a finished job",
     ),
     Breakage(
         queries,
-        "(:max_age IS NULL OR finished_at IS NULL OR",
-        "(:max_age IS NULL OR",
+        "max_age is None or newest[1] is None or",
+        "max_age is None or",
         "With max_age a finished job",
     ),
-    Breakage(queries, '"ORDER BY rowid DESC LIMIT 1"', '"ORDER BY rowid LIMIT 1"', "submitted last answers"),
+    Breakage(
+        queries,
+        "AND {_VISIBLE} ORDER BY rowid DESC LIMIT 1",
+        "AND {_VISIBLE} ORDER BY rowid LIMIT 1",
+        "submitted last answers",
+    ),
     Breakage(rows, "url = scrub(target.url)", "url = target.url", "NUL or lone surrogates"),
     # begin and record
     Breakage(steps, "ORDER BY rowid LIMIT 1", "ORDER BY id LIMIT 1", "in the order in which"),

@@ -132,25 +132,28 @@ def select_jobs(
 def find_reusable(
     connection: sqlite3.Connection, *, caller: str, key: str, now: int, ttl: float, max_age: float | None
 ) -> str | None:
-    """Return the id of the newest job that answers an equal submit, if there is one."""
-    # A plus keeps SQLite from an index that finds more.
-    equal = "+caller = :caller AND idem_key = :key"
-    if max_age == 0:
-        # Only a live job can answer, and those of a caller are few, however often the series was fetched.
-        equal = f"{LIVE} AND caller = :caller AND +idem_key = :key"
-    row = connection.execute(
-        f"SELECT id FROM batch_job WHERE {equal} AND status IN ({_REUSABLE}) AND {_VISIBLE} "
-        "AND (:max_age IS NULL OR finished_at IS NULL OR (:now - finished_at) < :max_age) "
+    """Return the id of the job that answers an equal submit, if there is one.
+
+    The newest that may be reused, if it is young enough, or else a live one, which is never too old.
+    """
+    values = {"caller": caller, "key": key, "oldest": _oldest(now, ttl)}
+    if max_age != 0:
+        # The plus keeps SQLite from walking all jobs of the caller when there is a key to look up.
+        newest = connection.execute(
+            "SELECT id, finished_at FROM batch_job WHERE idem_key = :key AND +caller = :caller "
+            f"AND status IN ({_REUSABLE}) AND {_VISIBLE} ORDER BY rowid DESC LIMIT 1",
+            values,
+        ).fetchone()
+        if newest is None:
+            return None
+        if max_age is None or newest[1] is None or now - newest[1] < max_age:
+            return str(newest[0])
+    live = connection.execute(
+        f"SELECT id FROM batch_job WHERE {LIVE} AND caller = :caller AND +idem_key = :key "
         "ORDER BY rowid DESC LIMIT 1",
-        {
-            "caller": caller,
-            "key": key,
-            "oldest": _oldest(now, ttl),
-            "now": now,
-            "max_age": None if max_age is None else min(max_age, _NO_STOP),
-        },
+        values,
     ).fetchone()
-    return None if row is None else str(row[0])
+    return None if live is None else str(live[0])
 
 
 def select_gone(

@@ -125,6 +125,7 @@ async def _reuse_until_lapsed(ledger: Ledger) -> None:
 async def _max_age(ledger: Ledger) -> None:
     live = await ledger.queued("u")
     same(await ledger.submit("u", max_age=0, now=T0 + 50), Reused(live.id), "max_age=0 and a live job")
+    same(await ledger.submit("u", max_age=10, now=T0 + 50), Reused(live.id), "max_age=10 and a live job")
     await ledger.begin()
     await ledger.record(live.id, 0)
     same(await ledger.submit("u", max_age=10, now=T0 + 9), Reused(live.id), "max_age=10 after 9 s")

@@ -320,8 +320,8 @@ QUERIES: Final = (
     Mutant(
         "the oldest equal job answers",
         _QUERIES,
-        '"ORDER BY rowid DESC LIMIT 1"',
-        '"ORDER BY rowid LIMIT 1"',
+        "AND {_VISIBLE} ORDER BY rowid DESC LIMIT 1",
+        "AND {_VISIBLE} ORDER BY rowid LIMIT 1",
         "the newest reusable job with a key answers a resubmit",
         ("flow/test_submit_again.py", _CHECK_STORE),
     ),
