@@ -251,7 +251,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--cuts", type=int, default=10_000)
+    parser.add_argument(
+        "--cuts", type=int, default=10_000, help="about so many; never fewer than each sync, seven times"
+    )
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--calls", type=int, default=150, help="acknowledged calls in each of the two lives")
     parser.add_argument("--durability", choices=("full", "normal"), default=None)

@@ -135,7 +135,11 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--where", nargs="+", choices=("memory", "file"), default=("memory", "file"), help="stores (both)")
     add("--grace", nargs="+", type=float, default=[30.0], help="shutdown graces to play with (30)")
     add("--schedules", type=int, default=1, help="play everything with so many task schedules (1)")
-    add("--shallow", type=int, help="play a sample of so many rounds of each series, not all")
+    add(
+        "--shallow",
+        type=int,
+        help="play a sample of so many rounds of each series, not all (but see --compound)",
+    )
     add("--compound", type=int, default=1_000, help="how many compound rounds for each store (1000)")
     add("--seed", type=int, help="seed of samples and compound rounds (random, printed)")
     add("--jobs", type=int, default=1, help="processes at a time (1)")
