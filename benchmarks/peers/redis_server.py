@@ -10,7 +10,24 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from work import AT_ONCE, Setting
+
 PROGRAM = "redis-server"
+SETTINGS = (
+    Setting(
+        "appendfsync everysec",
+        durable=False,
+        how="an append-only file, synced once a second",
+        workers=AT_ONCE,
+    ),
+    Setting(
+        "appendfsync always",
+        durable=True,
+        how="an append-only file, synced at each write",
+        workers=AT_ONCE,
+    ),
+)
+"""How a peer on Redis can be run; a name is the line of the server's configuration."""
 _PATIENCE = 10.0
 
 

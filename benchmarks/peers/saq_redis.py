@@ -2,25 +2,13 @@
 
 from typing import Any
 
-from work import AT_ONCE, Peer, Setting, Work, run
+from redis_server import SETTINGS
+from work import Peer, Work, run
 
 PEER = Peer(
     name="SAQ, Redis",
     packages=("saq[redis,hiredis]==0.26.4", "typing_extensions"),
-    settings=(
-        Setting(
-            "appendfsync everysec",
-            durable=False,
-            how="an append-only file, synced once a second",
-            workers=AT_ONCE,
-        ),
-        Setting(
-            "appendfsync always",
-            durable=True,
-            how="an append-only file, synced at each write",
-            workers=AT_ONCE,
-        ),
-    ),
+    settings=SETTINGS,
     lacks="a server beside the application; no batches: a batch is not serial; results expire; "
     "no limit a host",
     server="redis",

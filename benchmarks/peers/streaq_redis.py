@@ -1,24 +1,12 @@
 """streaq on a Redis server of its own: a task for each target."""
 
-from work import AT_ONCE, Peer, Setting, Work, run
+from redis_server import SETTINGS
+from work import Peer, Work, run
 
 PEER = Peer(
     name="streaq, Redis",
     packages=("streaq==7.2.0", "trio>=0.30", "uvloop"),
-    settings=(
-        Setting(
-            "appendfsync everysec",
-            durable=False,
-            how="an append-only file, synced once a second",
-            workers=AT_ONCE,
-        ),
-        Setting(
-            "appendfsync always",
-            durable=True,
-            how="an append-only file, synced at each write",
-            workers=AT_ONCE,
-        ),
-    ),
+    settings=SETTINGS,
     lacks="a server beside the application; no batches: a batch is not serial; results expire; "
     "no limit a host",
     server="redis",
