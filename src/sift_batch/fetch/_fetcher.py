@@ -1,0 +1,169 @@
+"""What does an application hold in its hands? The fetch, its two classes, and the checks at its edge.
+
+`open_fetcher` puts the pipeline together and gives a `Fetcher`, which stands behind the gate by itself.
+What is decided here: who may call it and with what, what a busy answer means for a job, and what
+happens to calls under way when it is closed. What one target gives is `_pipeline`, the next room.
+"""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Final, TypeVar
+
+import trio
+
+from .._gate.gate import Gate
+from .._model.errors import RetryLater
+from .._model.values import Caller, Result, Target, attempt
+from ._busy import Jobs
+from ._config import FetchConfig
+from ._deadline import Deadline
+from ._errors import FetchError
+from ._guard import Guard
+from ._hops import Trip
+from ._options import check_options
+from ._pipeline import Pipeline
+from ._pool import open_readers
+from ._way_out import with_one_error
+
+T = TypeVar("T")
+
+_DEFAULTS: Final = FetchConfig()
+
+
+@asynccontextmanager
+async def open_fetcher(
+    config: FetchConfig = _DEFAULTS, *, gate: Gate | None = None
+) -> AsyncGenerator["Fetcher"]:
+    """Give a fetch for a runner: the whole pipeline, behind `gate` (None: a gate of its own).
+
+        async with open_fetcher() as fetch, open_runner(store, fetch) as runner: ...
+
+    It stands behind the gate by itself; don't wrap it again. When the block is left, calls under way end
+    with `trio.ClosedResourceError`, as later ones do, and the worker processes are gone.
+
+    Raises `ImportError` when the extra `fetch` is not installed, and `TypeError` for what is no
+    `FetchConfig` or no `Gate`.
+    """
+    _check("config", config, FetchConfig)
+    if gate is not None:
+        _check("gate", gate, Gate)
+    try:
+        from ._client import Client
+
+        if config.robots:
+            import protego  # noqa: F401  # here, so that a missing extra shows before the first target
+    except ImportError as error:
+        raise ImportError("fetching needs the extra `fetch`: pip install 'sift-batch[fetch]'") from error
+    guard = Guard(config)
+    async with open_readers(config) as readers:
+        client = Client(config, guard)
+        fetcher = Fetcher(Pipeline(config, gate or Gate(), guard, client, readers))
+        try:
+            yield fetcher
+        finally:
+            fetcher.close()
+
+
+def check_target(target: Target, config: FetchConfig = _DEFAULTS) -> None:
+    """Raise `FetchError` for a target that would be refused whatever its site says.
+
+    Its URL (grammar, port, name, literal address) and its options, but for a jq program: that one
+    `fetch.check` compiles, in a worker. Nothing is looked up or called.
+    """
+    _check("target", target, Target)
+    _check("config", config, FetchConfig)
+    Guard(config).parse(target.url)
+    check_options(target.options)
+
+
+class Fetcher:
+    """The fetch that `open_fetcher` gives. Call it for the batch class: `await fetch(caller, target)`."""
+
+    gated = True
+    """It stands behind a gate by itself: `Gate.batch` refuses it."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+        self._jobs = Jobs()
+        self._closed = False
+        # One for each call under way; `close` cancels them.
+        self._calls: set[trio.CancelScope] = set()
+
+    async def __call__(self, caller: Caller, target: Target) -> Result:
+        """Fetch one target in the batch class of the gate.
+
+        If cancelled, no slot is held, no socket open and no worker busy with it. Raises `FetchError` for
+        a target that failed; `RetryLater` when there is no room now, at the gate or at the site;
+        `trio.ClosedResourceError` once the fetcher is closed.
+        """
+        trip = self._trip(caller, target, batch=True, patience=0.0)
+        now = attempt.get(None)
+        self._jobs.called(now)
+        try:
+            return await self._under_way(lambda: self._pipeline.fetch(trip, target))
+        except RetryLater as busy:
+            if busy.reason != "gate" and self._jobs.found_busy(now, trip.busy_host):
+                raise _enough() from None
+            raise
+
+    async def interactive(self, caller: Caller, target: Target, *, patience: float = 0.0) -> Result:
+        """Fetch one target for somebody who waits, before the batch class.
+
+        Waits at most `patience` seconds for the first slot (infinity: for ever), and raises `RetryLater`
+        when none came free, or when the site is busy. Everything else is as in a batch.
+        """
+        trip = self._trip(caller, target, batch=False, patience=patience)
+        return await self._under_way(lambda: self._pipeline.fetch(trip, target))
+
+    async def check(self, target: Target) -> None:
+        """Raise `FetchError` for a target that would be refused whatever its site says.
+
+        As `check_target`, and its jq program is compiled in a worker. Nothing is looked up or called.
+        """
+        _check("target", target, Target)
+        await self._under_way(lambda: self._pipeline.check(target))
+
+    def close(self) -> None:
+        """Let no call begin any more, and end those under way with `trio.ClosedResourceError`."""
+        self._closed = True
+        for scope in self._calls:
+            scope.cancel()
+
+    def _trip(self, caller: Caller, target: Target, *, batch: bool, patience: float) -> Trip:
+        _check("caller", caller, Caller)
+        _check("target", target, Target)
+        if not patience >= 0:
+            raise ValueError(f"patience must be at least 0, not {patience!r}")
+        return Trip(
+            caller=caller,
+            batch=batch,
+            patience_until=trio.current_time() + patience,
+            deadline=Deadline(self._pipeline.config.total_timeout),
+        )
+
+    async def _under_way(self, call: Callable[[], Awaitable[T]]) -> T:
+        await trio.lowlevel.checkpoint()
+        if self._closed:
+            raise trio.ClosedResourceError("this fetcher is closed")
+        scope = trio.CancelScope()
+        self._calls.add(scope)
+        try:
+            with scope:
+                return await with_one_error(call)
+        except FetchError:
+            if not self._closed:
+                raise
+            # The workers went away under it.
+        finally:
+            self._calls.discard(scope)
+        raise trio.ClosedResourceError("this fetcher was closed")
+
+
+def _check(name: str, value: object, kind: type) -> None:
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} must be a {kind.__name__}, not {type(value).__name__}")
+
+
+def _enough() -> FetchError:
+    hint = "an earlier target of this job waited for this site in vain; submit the target again later"
+    return FetchError("busy", "the site asks for patience", hint=hint)

@@ -1,0 +1,164 @@
+"""What does one target give? **The main job of a fetch**, from the target to its `Result`.
+
+    parse      our grammar and the guard's rules; the options checked
+    get        hop by hop through the gate (`_hops`), by the site's robots.txt on request (`_robots`)
+    judge      is the answer a page at all? (`_reply`)
+    read       a worker process turns it into text (`_pool`); its slot is free by then
+    recover    the newest copy of a dead page, on request (`_archive`)
+    tell       the facts, in their order (`_meta`)
+
+No page is decoded or parsed here. Next: `_hops`, one level down.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from .._gate.gate import Gate
+from .._model.errors import RetryLater
+from .._model.values import Caller, CallerClass, Options, Result, Target
+from ._address import Address
+from ._archive import archived_at, is_dead, lookup_url, page_url
+from ._config import FetchConfig
+from ._document import Document
+from ._errors import FetchError, refused
+from ._guard import Guard
+from ._hops import NO_RULES, Hops, Page, Rules, Trip
+from ._meta import OF_THE_WAY, header_text, make_meta
+from ._options import check_options
+from ._reply import judge
+from ._robots import Robots
+
+if TYPE_CHECKING:
+    from ._client import Client
+    from ._pool import Readers
+
+_LONGEST_TYPE: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A page that was got and read: its content, and the facts of it and of the way to it."""
+
+    content: str
+    facts: Mapping[str, Any]
+
+    @property
+    def empty(self) -> bool:
+        """Whether there was nothing to read."""
+        return self.facts.get("code") == "empty"
+
+
+class Pipeline:
+    """Everything that a fetch needs. Shared by all calls; keeps nothing of a target."""
+
+    def __init__(
+        self, config: FetchConfig, gate: Gate, guard: Guard, client: "Client", readers: "Readers"
+    ) -> None:
+        self.config = config
+        self._guard = guard
+        self._readers = readers
+        self._hops = Hops(config, gate, guard, client)
+        self._rules: Rules = Robots(config, self._hops) if config.robots else NO_RULES
+
+    async def check(self, target: Target) -> None:
+        """Raise `FetchError` for a target that is refused whatever its site says."""
+        self._guard.parse(target.url)
+        check_options(target.options)
+        if target.options.jq:
+            await self._readers.check_jq(target.options.jq)
+
+    async def fetch(self, trip: Trip, target: Target) -> Result:
+        """Return what the target gives. Raises `FetchError`, or `RetryLater` when there is no room."""
+        began = trio.current_time()
+        fetched_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        try:
+            address = self._guard.parse(target.url)
+            check_options(target.options)
+            found = await self._find(trip, address, target.options)
+        except FetchError as failure:
+            # The frames of its traceback hold the page: who keeps the error must not keep that as well.
+            failure.with_traceback(None)
+            raise _for_caller(failure, trip.caller) from None
+        facts = {
+            "fetched_at": fetched_at,
+            "elapsed_seconds": round(trio.current_time() - began, 3),
+            "tries": trip.tries if trip.tries > 1 else None,
+        }
+        return Result(found.content, make_meta(found.facts, facts))
+
+    async def _find(self, trip: Trip, address: Address, options: Options) -> _Found:
+        """Return the page or, if that is dead and a copy is wanted, its copy."""
+        try:
+            found = await self._get(trip, address, options)
+        except FetchError as failure:
+            if not is_dead(failure):
+                raise
+            copy = await self._recover(trip, address, options, failure.code)  # noqa: ASYNC120 - then it is moot
+            if copy is None:
+                raise
+            return copy
+        if not found.empty:
+            return found
+        return await self._recover(trip, address, options, "empty") or found
+
+    async def _get(self, trip: Trip, address: Address, options: Options) -> _Found:
+        limit = self.config.redirects
+        await self._readers.warm()  # it gets ready while the page is on its way
+        page = await self._hops.follow(trip, address, first=True, redirects=limit, rules=self._rules)
+        judge(page.answer.status)
+        return await self._read(trip, page, page.address.url, options)
+
+    async def _read(self, trip: Trip, page: Page, base: str, options: Options) -> _Found:
+        """Have a page read by a worker; links are resolved against `base`."""
+        answer = page.answer
+        kind = answer.headers.get("content-type", b"")[:_LONGEST_TYPE].decode("latin-1")
+        with trip.deadline.stopped():
+            document = Document(body=answer.body, content_type=kind, url=base)
+            reading = await self._readers.read(document, options)
+        facts: dict[str, Any] = {
+            "chars": len(reading.content),
+            **{name: value for name, value in reading.facts.items() if name not in OF_THE_WAY},
+            "url": page.address.url,
+            "http_status": answer.status,
+            "bytes_wire": answer.wire,
+            "bytes_decoded": answer.decoded,
+            "redirects": page.passed,
+            "etag": header_text(answer.headers, "etag"),
+            "last_modified": header_text(answer.headers, "last-modified"),
+        }
+        return _Found(reading.content, facts)
+
+    async def _recover(self, trip: Trip, address: Address, options: Options, code: str) -> _Found | None:
+        """Return the newest copy of a dead page; None if none is wanted, allowed or to be had.
+
+        Whatever goes wrong on the way is no news: the page's own failure is what its owner must hear of.
+        """
+        template = self.config.archive
+        restricted = trip.caller.caller_class is CallerClass.RESTRICTED
+        if template is None or not options.recover or (restricted and not self.config.recover_restricted):
+            return None
+        original = {"http_status": trip.status, "code": code}
+        try:
+            place = self._guard.parse(lookup_url(template, address.url))
+            page = await self._hops.follow(trip, place, first=False, redirects=self.config.redirects)
+            judge(page.answer.status)
+            copy = await self._read(trip, page, page_url(page.address.url, address.url), options)
+        except (FetchError, RetryLater):
+            return None
+        facts = {
+            "recovered": True,
+            "archived_at": archived_at(page.answer.headers, page.address.url),
+            "original": {name: value for name, value in original.items() if value is not None},
+        }
+        return None if copy.empty else _Found(copy.content, {**copy.facts, **facts})
+
+
+def _for_caller(failure: FetchError, caller: Caller) -> FetchError:
+    """Return the failure as its owner may see it: how to lift a refusal is not for restricted callers."""
+    if failure.code != "refused" or caller.caller_class is not CallerClass.RESTRICTED:
+        return failure
+    return refused(failure.reason, failure.message, hint=failure.reason)
