@@ -1,0 +1,88 @@
+"""Is a caller's pattern sound, and where does it match? RE2, whose time is linear in the text.
+
+Patterns and lines go in as bytes, so that no pattern can leave a match in the middle of a character.
+Next: `grep`, which goes through a text line by line.
+"""
+
+from typing import Final, Protocol
+
+from .._document import ReadError
+
+_MEMORY: Final = 8 * 2**20  # bytes that a compiled pattern and its automaton may take
+_HINT: Final = (
+    "grep takes a pattern in RE2 syntax: no look-around, no references back; escape ( [ { . * + ? ^ $ | \\"
+)
+
+_FAULTS: Final = (
+    # how RE2 begins to say it, and how we say it
+    ("missing ]", "a character class [...] that is not closed"),
+    ("missing )", "a group (...) that is not closed"),
+    ("unexpected )", "a ) that closes no group"),
+    ("trailing \\", "a backslash at the end that escapes nothing"),
+    ("no argument for repetition", "a repetition with nothing before it to repeat"),
+    ("bad repetition operator", "two repetitions in a row"),
+    (
+        "invalid repetition size",
+        "a repetition of too many times (1,000 in all at most), or from more to less",
+    ),
+    ("invalid escape sequence", "an escape that there is not"),
+    ("invalid character class", "a character class or range that there is not"),
+    ("invalid named capture group", "a group whose name is not sound or not closed"),
+    ("invalid perl operator", "a (?...) that there is not; look-around is not available"),
+    ("invalid UTF-8", "characters that are no text"),
+    ("pattern too large", "repetitions that need too much memory"),
+)
+
+
+class Match(Protocol):
+    """Where a pattern matched."""
+
+    def start(self) -> int:
+        """Return the byte at which the match begins."""
+        ...
+
+
+class Pattern(Protocol):
+    """A compiled pattern."""
+
+    def search(self, text: bytes) -> Match | None:
+        """Return the first match anywhere in `text`."""
+        ...
+
+
+def compile_pattern(pattern: str) -> Pattern:
+    """Compile a caller's pattern. Raises `ReadError` `bad_option` that says what is wrong and where."""
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False  # it would print the pattern
+    options.max_mem = _MEMORY
+    try:
+        compiled: Pattern = re2.compile(pattern.encode("utf-8"), options)
+    except UnicodeEncodeError:
+        raise ReadError("bad_option", "the grep pattern holds a surrogate, which is no character") from None
+    except re2.error as error:
+        raise _error(pattern, error.args) from None
+    return compiled
+
+
+def _error(pattern: str, said: tuple[object, ...]) -> ReadError:
+    raw = said[0] if said else b""
+    told = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else ""
+    for begins, fault in _FAULTS:
+        if told.startswith(begins):
+            place = _place(pattern, told, begins)
+            return ReadError("bad_option", f"the grep pattern has {fault}{place}", hint=_HINT)
+    return ReadError("bad_option", "the grep pattern is not sound", hint=_HINT)
+
+
+def _place(pattern: str, told: str, begins: str) -> str:
+    """Return where the fault lies, if the part that RE2 points at stands in the pattern once only."""
+    if begins in ("missing )", "unexpected )"):  # RE2 points at the whole pattern
+        return ""
+    if begins == "trailing \\":
+        return f" (character {len(pattern)})"
+    part = told.partition(": ")[2]
+    if part and pattern.count(part) == 1:
+        return f" (character {pattern.index(part) + 1})"
+    return ""

@@ -1,0 +1,56 @@
+"""What of a text do the options ask for? grep, then a question.
+
+It does not make the text (pages and jq did), and does not cut it: next is `cut`.
+"""
+
+from typing import Any, NamedTuple
+
+from ..._model.values import Options
+from . import grep, question
+from .blocks import split
+from .pattern import compile_pattern
+
+
+class Selected(NamedTuple):
+    """What was chosen, and what `Result.meta` is told of it."""
+
+    content: str
+    facts: dict[str, Any]
+
+
+def select(text: str, options: Options, *, lines: bool, marks: bool) -> Selected:
+    """Return what `options` choose from `text`: all of it without grep and question.
+
+    `lines`: the text is jq's or the links mode's output, where each line is a block and nothing is a
+    heading. `marks`: the text is a PDF's, whose `[page 3 of 12]` lines are page marks.
+    Raises `ReadError` `bad_option` for a pattern that is not sound.
+    """
+    if not options.grep and not options.question:
+        return Selected(text, {})
+    facts: dict[str, Any] = {}
+    blocks = split(text, lines=lines, marks=marks) if options.question or options.context else []
+    among: set[int] | None = None
+    content = ""
+    if options.grep:
+        found = grep.find(text, compile_pattern(options.grep), marks=marks)
+        facts["matches"] = len(found)
+        if options.question:
+            among = set(grep.blocks_of(found, blocks))
+        else:
+            content = grep.groups(text, found, blocks) if options.context else grep.lines(text, found)
+    if options.question:
+        content, passages = question.select(
+            text, blocks, options.question, among=among, context=options.context is not False
+        )
+        facts["passages"] = passages
+    if not content:
+        facts |= no_match(len(text))
+    return Selected(content, facts)
+
+
+def no_match(chars: int) -> dict[str, str]:
+    """Return the facts of a target of whose text, so many characters in all, nothing was chosen."""
+    return {
+        "code": "no_match",
+        "hint": f"nothing in the whole text of {chars} characters matched; ask for other words",
+    }
