@@ -17,7 +17,10 @@ TEST_TOOLS = [
     "hypothesis>=6.100",  # property tests
     "sybil>=8",  # README and docs examples run as tests
     "trustme>=1.1",  # certificates for loopback servers
-    "ada-url>=1.15",  # a second opinion on host names, in property tests only
+    "ssrfguard>=0.4",  # two more opinions on which addresses are public, in a differential test
+    "microsoft-antissrf>=1.0",
+    "pypdf>=5",  # makes the encrypted PDFs of a test
+    "cryptography>=42",  # and the strong encryption of one of them
 ]
 
 

@@ -13,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+# The sites of these tests are on this machine, on whatever port was free.
+LOOPBACK = ("--allow", "127.0.0.0/8", "--allow", "::1/128", "--ports", "any")
+
 
 class Site:
     """Answers every path: `/hold…` once it is let go, `/404…` with 404, `/busy…` first with 429.
@@ -122,10 +125,14 @@ class Running:
 
 @pytest.fixture
 def start(tmp_path):
-    """Start the command line in an empty folder."""
+    """Start the command line in an empty folder; `run` may call this machine, unless it is `guarded`."""
     running: list[Running] = []
 
-    def start(*args: str, env: dict[str, str] | None = None, **more: object) -> Running:
+    def start(
+        *args: str, env: dict[str, str] | None = None, guarded: bool = False, **more: object
+    ) -> Running:
+        if args and args[0] == "run" and not guarded:
+            args = ("run", *LOOPBACK, *args[1:])
         running.append(Running(args, tmp_path, env or {}, **more))
         return running[-1]
 

@@ -6,11 +6,11 @@ import signal
 import pytest
 import trio
 
-from sift_batch import Caller, Gate, Result, RetryLater, Target, TargetError
+from sift_batch import Caller, Gate, Result, RetryLater, TargetError
 from sift_batch.cli import demo_site
 from sift_batch.cli.demo_pages import PAGES
 from sift_batch.cli.demo_site import open_site
-from sift_batch.fetch import open_plain_fetch
+from sift_batch.fetch import FetchConfig, open_fetcher
 
 pytestmark = pytest.mark.real
 
@@ -104,20 +104,24 @@ async def test_the_site_serves_its_kinds_of_pages(nursery, monkeypatch):
     monkeypatch.setattr(demo_site.trio, "sleep", no_time)
     site, listeners = await open_site(0)
     nursery.start_soon(trio.serve_listeners, site.answer, listeners)
-    urls = {page.path: url for page, url in zip(PAGES, site.urls, strict=True)}
+    targets = {page.path: target for page, target in zip(PAGES, site.targets, strict=True)}
 
     async def get(path: str) -> Result:
         # A gate for each page: the busy host would be held otherwise.
-        async with open_plain_fetch(Gate()) as fetch:
-            return await fetch(Caller("demo"), Target(urls[path]))
+        config = FetchConfig(allow=["127.0.0.0/8"], ports=None)
+        async with open_fetcher(config, gate=Gate()) as fetch:
+            return await fetch(Caller("demo"), targets[path])
 
     with pytest.raises(RetryLater) as busy:
         await get("/busy/report")
     assert busy.value.retry_after == 3
     with pytest.raises(TargetError, match="does not exist"):
         await get("/nothing-here")
-    assert (await get("/log")).content.startswith("Logbook of a very long walk\nDay 1: 17 km")
-    assert (await get("/menu")).content.splitlines()[2] == "Rote Grütze „wie früher“: 4,20 €"
+    assert "Day 800: 22 km" not in (await get("/log")).content
+    assert (await get("/menu")).content.splitlines()[-1] == "Rote Grütze „wie früher“: 4,20 €"
+    assert "nine minutes" in (await get("/handbook.pdf")).content
+    assert (await get("/data/stations.json")).content == '{"name":"Ridge 3","height_m":420,"online":false}'
+    assert (await get("/news.xml")).content.startswith("# Harbour news\n\n## [Crane repaired](http://")
     assert (await get("/to-another-host")).meta["title"] == "High water at the old pier"
     assert (await get("/slow/forecast")).meta["bytes_wire"] > 0
     nursery.cancel_scope.cancel()
@@ -137,7 +141,7 @@ async def test_one_loopback_address_is_enough(nursery, monkeypatch):
     second, more = await open_site(first.port)
     assert first.port != second.port
     assert (first.hosts, len(listeners)) == (1, 1)
-    assert all(url.startswith(f"http://127.0.0.1:{first.port}/") for url in first.urls)
+    assert all(target.url.startswith(f"http://127.0.0.1:{first.port}/") for target in first.targets)
     for listener in listeners + more:
         await listener.aclose()
 

@@ -7,8 +7,11 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import fields
 
 import pytest
+
+from sift_batch import Options
 
 pytestmark = pytest.mark.real
 
@@ -90,24 +93,93 @@ def test_standard_input_is_a_file_too(run, site):
 @pytest.mark.parametrize(
     "flags",
     [
-        ("--jq", "."),
-        ("--grep", "secret"),
-        ("--pages", "1"),
-        ("--question", "secret"),
+        ("--jq", ".secret |"),
+        ("--grep", "secret("),
+        ("--pages", "0"),
+        ("--question", "?!"),
         ("--context",),
-        ("--recover",),
         ("--mode", "secret"),
+        ("--jq", ".", "--pages", "1"),
     ],
-    ids=lambda flags: flags[0],
+    ids=lambda flags: " ".join(flags),
 )
-def test_a_flag_that_this_version_can_t_honour_is_refused(run, site, flags):
-    """Exit 2 and one line that names the flag, before anything is fetched; the help does not offer it."""
+def test_a_flag_with_a_bad_value_is_refused(run, site, flags):
+    """Exit 2 and two lines that name the option and not its value, before anything is fetched."""
     done = run("run", *flags, site.url("/a"))
+    assert (done.code, done.out, done.err.count("\n")) == (2, b"", 2)
+    assert flags[0].removeprefix("--") in done.err
+    assert "secret" not in done.err
+    assert site.asked == []
+
+
+def test_the_help_offers_every_option(run):
+    """Each field of `Options` has a flag."""
+    told = run("run", "--help").out.decode()
+    assert all(f"--{field.name}" in told for field in fields(Options))
+
+
+def test_an_option_of_every_kind_reaches_the_page(run, site):
+    """A flag is the option of each target whose line does not say it; a line's own wins."""
+    line = json.dumps({"url": site.url("/b"), "options": {"grep": "nowhere"}}).encode()
+    done = run("run", "--grep", "page", site.url("/a"), "-f", "-", stdin=line)
+    first, second = done.views
+    assert (first["result"]["content"], first["result"]["meta"]["matches"]) == ("1:page /a", 1)
+    assert (second["result"]["content"], second["code"]) == ("", "no_match")
+
+
+def test_a_bad_program_in_the_middle_is_named_by_its_line(run, site):
+    """A jq program that does not compile is found before anything is fetched, in whichever line it is."""
+    lines = [
+        json.dumps({"url": site.url(f"/{n}"), "options": {"jq": program}})
+        for n, program in enumerate((".", ".[", ".", ".["))
+    ]
+    done = run("run", "-f", "-", stdin="\n".join(lines).encode())
+    assert done.code == 2
+    assert [line.split(": ")[1] for line in done.err.splitlines()] == [
+        "standard input, line 2",
+        "standard input, line 4",
+        "2 bad inputs; nothing was fetched",
+    ]
+    assert site.asked == []
+
+
+def test_private_addresses_are_refused_unless_allowed(run, site):
+    """Without --allow and --ports a target on this machine is a bad input, and nobody is called."""
+    for flags in (
+        (),
+        ("--ports", "any"),
+        ("--allow", "10.0.0.0/8", "--ports", "any"),
+        ("--allow", "127.0.0.0/8"),
+    ):
+        done = run("run", *flags, site.url("/a"), guarded=True)
+        assert (done.code, done.out) == (2, b"")
+        assert ("--allow" if "any" in flags else "--ports") in done.err
+    assert site.asked == []
+    done = run("run", "--allow", "127.0.0.1", "--ports", str(site.port), site.url("/a"), guarded=True)
+    assert done.code == 0
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--allow", "10.0.0.1/8"),
+        ("--allow", "secret:"),
+        ("--allow", "s\u00e9cret"),
+        ("--allow", ""),
+        ("--ports", "secret"),
+        ("--ports", "0"),
+        ("--ports", "80,"),
+        ("--ports", "70000"),
+        ("--ca-file", "secret"),
+    ],
+    ids=lambda flags: "=".join(flags),
+)
+def test_a_bad_rule_is_refused(run, flags):
+    """Exit 2 and one line that names the flag."""
+    done = run("run", *flags, "http://example.org/", guarded=True)
     assert (done.code, done.out, done.err.count("\n")) == (2, b"", 1)
     assert flags[0] in done.err
     assert "secret" not in done.err
-    assert site.asked == []
-    assert (flags[0] in run("run", "--help").out.decode()) == (flags[0] == "--mode")
 
 
 @pytest.mark.parametrize(
@@ -124,7 +196,9 @@ def test_a_flag_that_this_version_can_t_honour_is_refused(run, site, flags):
         b'{"url": "http://example.org/secret", "options": {"mood": 1}}',
         b'{"url": "http://example.org/secret", "options": {"mode": 1}}',
         b'{"url": "http://example.org/secret", "options": []}',
-        b'{"url": "http://example.org/secret", "options": {"grep": "secret"}}',
+        b'{"url": "http://example.org/secret", "options": {"grep": "secret("}}',
+        b'{"url": "http://example.org/secret", "options": {"jq": "secret("}}',
+        b'{"url": "http://127.0.0.1/secret", "options": {"pages": "0"}}',
         b'{"url": "http://example.org/secret", "options": {"mode": "secret"}}',
         b'["http://example.org/secret"]',
         b'"http://example.org/secret"',
@@ -154,7 +228,7 @@ def test_a_bad_line_is_named_and_nothing_is_fetched(run, site, tmp_path, line):
 
 def test_every_bad_input_is_named(run):
     """All bad arguments and lines are named in one go."""
-    done = run("run", "ftp://x/", "http://ok.example/", "y", "-f", "-", stdin=b"z\nhttp://ok.example/\n{\n")
+    done = run("run", "ftp://x/", "http://example.org/", "y", "-f", "-", stdin=b"z\nhttp://example.org/\n{\n")
     assert done.code == 2
     named = [line.split(": ")[1] for line in done.err.splitlines()]
     assert named == [
@@ -249,7 +323,7 @@ def test_a_signal_stores_what_is_in_flight_and_a_second_run_carries_on(
     running = start(*args)
     assert site.holding.acquire(timeout=20)
     running.signal(number)
-    assert b"1 fetch in flight will be finished and stored, in 75 s" in running.process.stderr.readline()
+    assert b"1 fetch in flight will be finished and stored, in 105 s" in running.process.stderr.readline()
     site.let_go.set()
     done = running.end()
     assert done.code == code

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from sift_batch._model.values import Options, Target
 from sift_batch.cli.targets import BadLine, Targets, parse_line, read_targets
+from sift_batch.fetch import check_target
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -22,15 +23,25 @@ def _read(data: bytes, urls=(), defaults=None):
     complaints = []
     with Targets() as targets:
         bad = read_targets(
-            targets, urls, io.BytesIO(data), defaults or {}, lambda *complaint: complaints.append(complaint)
+            targets,
+            urls,
+            io.BytesIO(data),
+            defaults or {},
+            check_target,
+            lambda *complaint: complaints.append(complaint),
         )
         return list(targets), bad, complaints
+
+
+def _add(targets, urls, file, defaults):
+    """Add targets that are all good."""
+    assert read_targets(targets, urls, file, defaults, check_target, lambda *_: None) == 0
 
 
 def _reason(raw: bytes) -> str:
     """What is wrong with a line; "" for a good one."""
     try:
-        parse_line(raw, {})
+        parse_line(raw, {}, check_target)
     except BadLine as error:
         return error.reason
     return ""
@@ -47,14 +58,14 @@ def test_no_line_breaks_the_reader(raw):
 @given(st.text(max_size=100), st.text(max_size=100))
 def test_no_object_breaks_the_reader(key, value):
     """Any JSON object is a target or a `BadLine`."""
-    for entry in ({"url": value}, {"url": "http://a.example/", "options": {key: value}}, {key: value}):
+    for entry in ({"url": value}, {"url": "http://a.example.org/", "options": {key: value}}, {key: value}):
         assert _reason(json.dumps(entry).encode()).isascii()
 
 
 @given(st.dictionaries(st.text().filter(lambda key: key not in ("url", "options")), json_values, max_size=4))
 def test_other_keys_come_back_as_they_were(extra):
     """Whatever else a line holds is given back unchanged."""
-    line = json.dumps({"url": "http://a.example/", **extra}).encode() + b"\n"
+    line = json.dumps({"url": "http://a.example.org/", **extra}).encode() + b"\n"
     items, bad, _ = _read(line)
     assert bad == 0
     assert (items[0].extra or {}) == extra
@@ -62,14 +73,21 @@ def test_other_keys_come_back_as_they_were(extra):
 
 def test_targets_come_back_in_order_with_place_line_and_options():
     """Targets of arguments come before those of the file; each can be read again and again."""
-    data = b'\n{"url": "http://c.example/", "options": {"mode": "raw", "context": false}}'
+    data = b'\n{"url": "http://c.example.org/", "options": {"mode": "raw", "context": false}}'
     with Targets() as targets:
-        read_targets(targets, ["http://a.example/"], io.BytesIO(data), {"mode": "text"}, lambda *_: None)
+        read_targets(
+            targets,
+            ["http://a.example.org/"],
+            io.BytesIO(data),
+            {"mode": "text"},
+            check_target,
+            lambda *_: None,
+        )
         for _ in range(2):
             first, second = targets
             assert (first.idx, first.target, first.line) == (
                 0,
-                Target("http://a.example/", Options(mode="text")),
+                Target("http://a.example.org/", Options(mode="text")),
                 None,
             )
             assert (second.idx, second.line) == (1, 2)
@@ -79,7 +97,7 @@ def test_targets_come_back_in_order_with_place_line_and_options():
 def test_two_readers_don_t_disturb_each_other():
     """Iterators over the same targets keep their own places."""
     with Targets() as targets:
-        read_targets(targets, [f"http://a.example/{n}" for n in range(9)], None, {}, lambda *_: None)
+        _add(targets, [f"http://a.example.org/{n}" for n in range(9)], None, {})
         for one, other in zip(targets, targets, strict=True):
             assert one.target == other.target
 
@@ -88,15 +106,19 @@ def test_two_readers_don_t_disturb_each_other():
 def test_line_ends_and_blanks_round_a_line_don_t_matter(ending):
     """Lines may end in LF or CRLF and have blanks at either end; a BOM is not part of the first."""
     items, bad, _ = _read(
-        b"\xef\xbb\xbf  http://a.example/" + ending + b"# http://no.example/" + ending + b"http://b.example/"
+        b"\xef\xbb\xbf  http://a.example.org/"
+        + ending
+        + b"# http://no.example.org/"
+        + ending
+        + b"http://b.example.org/"
     )
     assert bad == 0
-    assert [item.target.url for item in items] == ["http://a.example/", "http://b.example/"]
+    assert [item.target.url for item in items] == ["http://a.example.org/", "http://b.example.org/"]
 
 
 def test_a_utf16_file_is_named_line_by_line():
     """A file in UTF-16 is bad input, not a crash."""
-    items, bad, complaints = _read("http://a.example/\nhttp://b.example/\n".encode("utf-16"))
+    items, bad, complaints = _read("http://a.example.org/\nhttp://b.example.org/\n".encode("utf-16"))
     assert items == []
     assert bad == len(complaints) > 0
 
@@ -104,13 +126,13 @@ def test_a_utf16_file_is_named_line_by_line():
 @pytest.mark.slow
 def test_many_lines_take_no_memory():
     """Thirty thousand targets take less memory than half of them would as Python objects."""
-    lines = [b"http://host%d.example/some/longer/path/%d\n" % (n % 50, n) for n in range(30_000)]
+    lines = [b"http://host%d.example.org/some/longer/path/%d\n" % (n % 50, n) for n in range(30_000)]
     data = io.BytesIO(b"".join(lines))
     del lines
     tracemalloc.start()
     try:
         with Targets() as targets:
-            assert read_targets(targets, (), data, {}, lambda *_: None) == 0
+            assert read_targets(targets, (), data, {}, check_target, lambda *_: None) == 0
             assert sum(1 for _ in targets) == 30_000
         peak = tracemalloc.get_traced_memory()[1]
     finally:
@@ -120,6 +142,6 @@ def test_many_lines_take_no_memory():
 
 def test_a_line_s_own_options_win():
     """The defaults hold only for what a line's own options leave out."""
-    line = b'{"url": "http://a.example/", "options": {"mode": "html"}}\nhttp://b.example/'
+    line = b'{"url": "http://a.example.org/", "options": {"mode": "html"}}\nhttp://b.example.org/'
     items, _, _ = _read(line, defaults={"mode": "raw"})
     assert [item.target.options.mode for item in items] == ["html", "raw"]

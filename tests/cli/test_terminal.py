@@ -13,6 +13,7 @@ import pytest
 
 pytestmark = pytest.mark.real
 
+_LOOPBACK = ("--allow", "127.0.0.0/8", "--allow", "::1/128", "--ports", "any")
 _LOOKS = re.compile(r"\x1b\[[0-9;?]*[mhl]")
 
 
@@ -23,7 +24,7 @@ class _Terminal:
         self.shown = ""
         self._master, slave = os.openpty()
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "sift_batch", *args],
+            [sys.executable, "-m", "sift_batch", "run", *_LOOPBACK, *args],
             cwd=folder,
             env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
             stdin=subprocess.DEVNULL,
@@ -81,7 +82,7 @@ def terminal(tmp_path):
 
 def test_the_bar_and_the_lines_don_t_collide(terminal, site):
     """On one terminal every line of results has its row to itself, and no bar is left behind."""
-    window = terminal("run", site.url("/hold"), site.url("/a"), site.url("/later-b", "localhost"))
+    window = terminal(site.url("/hold"), site.url("/a"), site.url("/later-b", "localhost"))
     window.read_until("in flight")
     site.let_go.set()
     # Drawn again after the lines.
@@ -96,7 +97,7 @@ def test_the_bar_and_the_lines_don_t_collide(terminal, site):
 
 def test_a_signal_with_nothing_in_flight_says_so(terminal, site):
     """While the only target waits for a busy host, a signal has nothing to finish, and that is said."""
-    window = terminal("run", site.url("/later"))
+    window = terminal(site.url("/later"))
     window.read_until("waiting as long as a host asked")
     window.process.send_signal(signal.SIGINT)
     window.read_until("")
@@ -106,7 +107,7 @@ def test_a_signal_with_nothing_in_flight_says_so(terminal, site):
 
 def test_a_terminal_that_goes_away_stops_in_good_order(terminal, site, tmp_path, read):
     """After a hang-up the fetch in flight is finished and written to --out, and the exit code is 129."""
-    window = terminal("run", "--parallel", "1", site.url("/hold"), site.url("/b"), "--out", "o")
+    window = terminal("--parallel", "1", site.url("/hold"), site.url("/b"), "--out", "o")
     window.read_until("in flight")
     window.hang_up()
     window.process.send_signal(signal.SIGHUP)

@@ -17,7 +17,7 @@ import trio
 
 from sift_batch import Config, Gate, Hooks, Job, Runner, StoreError, open_runner, open_store
 
-from ..fetch import open_plain_fetch
+from ..fetch import open_fetcher
 from .carry import Carried, find_carried, forget_all, remove_store
 from .lines import Sink
 from .plan import Outcome, Plan, Refused, Window
@@ -30,8 +30,9 @@ from .submitter import Submitter
 _DRAW_EVERY: Final = 0.1
 _LOOK_EVERY: Final = 1.0
 _STORE_TROUBLE_FOR: Final = 10.0
-# A fetch ends within a minute by itself; in this time each one that runs can still be stored.
-_GRACE: Final = 75.0
+# A fetch has a minute for the network and half a one for reading the page; in this time each one that
+# runs can still be stored.
+_GRACE: Final = 105.0
 _WINDOWS_AHEAD: Final = 64
 _WAITS: Final = {
     "gate": "waiting for the gate",
@@ -57,7 +58,7 @@ async def drain_batch(
         with trio.open_signal_receiver(signal.SIGINT, *ending_signals()) as signals:
             # The fetch first: when its extra is missing, no store is made.
             async with (
-                open_plain_fetch(Gate()) as fetch,
+                open_fetcher(plan.fetch, gate=Gate()) as fetch,
                 open_store(store_path) as store,
                 trio.open_nursery() as nursery,
             ):

@@ -28,14 +28,17 @@ With --out FILE, what is done is also kept in FILE.sift until all is done: after
 same command carries on from there, and failed targets are tried again. Once all is done FILE.sift is gone:
 the same command is then refused, so that no finished FILE is lost; --fresh writes over it.
 
-This version fetches plain HTML, text and JSON and guards no address: it connects to whatever a URL
-names, private networks included. Don't give it URLs of people you don't trust.
+A page comes as the Markdown of its main content, a PDF as the text of its pages, a feed and a CSV as
+Markdown, text and JSON as they are; the options below, or those of a line, say what else to give. Only
+public addresses are called: --allow and --ports admit others.
 
 \b
 Examples:
   sift-batch run https://example.org/ https://example.com/
   sift-batch run -f urls.txt --out results.jsonl
   generate-urls | sift-batch run -f - | jq -r .result.content
+  sift-batch run --question "what does it cost" https://example.org/prices
+  sift-batch run --allow 10.0.0.0/8 --allow .corp --ports any http://wiki.corp:8080/
 
 \b
 Exit codes:
@@ -59,18 +62,55 @@ Examples:
 
 _Command = Callable[..., Any]
 
+_OPTIONS = (
+    (
+        "--mode",
+        "MODE",
+        "What to give of a page: markdown (main content; the default), text, full, html, raw, links, meta.",
+    ),
+    ("--pages", "RANGES", "Pages of a PDF: 3, 2-5, 7-, -1 for the last; joined by commas."),
+    ("--jq", "PROGRAM", "Run a jq program on a JSON document."),
+    ("--grep", "PATTERN", "Give the lines that match a pattern (RE2)."),
+    ("--question", "TEXT", "Give the passages that answer a question best."),
+)
+
 
 def _option_flags(command: _Command) -> _Command:
-    """Add the flags that become a target's options.
+    """Add the flags that become the options of every target whose line does not say them."""
+    for flag, metavar, text in reversed(_OPTIONS):
+        command = click.option(flag, default=None, metavar=metavar, help=text)(command)
+    return command
 
-    Those that this version can't honour are refused, and hidden from the help.
-    """
-    text = "What to give of every page whose line does not say it: text, html or raw."
-    command = click.option("--mode", default=None, help=text)(command)
-    for flag in ("--pages", "--jq", "--grep", "--question"):
-        command = click.option(flag, default=None, hidden=True)(command)
-    command = click.option("--context/--no-context", default=None, hidden=True)(command)
-    return click.option("--recover", is_flag=True, hidden=True)(command)
+
+def _switches(command: _Command) -> _Command:
+    """Add the options that are no texts."""
+    command = click.option(
+        "--recover", is_flag=True, help="Look for the newest copy of a dead page in a public archive."
+    )(command)
+    return click.option(
+        "--context/--no-context",
+        default=None,
+        help="Give the blocks around what --grep or --question found, or not.",
+    )(command)
+
+
+def _fetch_flags(command: _Command) -> _Command:
+    """Add the flags that say what may be fetched."""
+    command = click.option(
+        "--ca-file",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Trust the certificate authorities in FILE in place of the public ones.",
+    )(command)
+    command = click.option(
+        "--ports", metavar="any|N,N", help="Ports that may be called; 80 and 443 if not given."
+    )(command)
+    return click.option(
+        "--allow",
+        multiple=True,
+        metavar="NETWORK|NAME|.SUFFIX",
+        help="Allow a private network, or a name of one; may be given again.",
+    )(command)
 
 
 def _output_flags(command: _Command) -> _Command:
@@ -116,6 +156,8 @@ def cli() -> None:
     "--fresh", is_flag=True, help="Ignore, and write over, what an earlier run with this --out has done."
 )
 @_option_flags
+@_switches
+@_fetch_flags
 @_output_flags
 def run(  # one parameter for each flag
     urls: tuple[str, ...],
@@ -123,6 +165,9 @@ def run(  # one parameter for each flag
     out: Path | None,
     parallel: int,
     fresh: bool,
+    allow: tuple[str, ...],
+    ports: str | None,
+    ca_file: Path | None,
     quiet: bool,
     as_json: bool,
     **options: Any,
@@ -137,7 +182,17 @@ def run(  # one parameter for each flag
     if options["context"] is False:
         given["context"] = False
     return run_command(
-        urls, file=file, out=out, parallel=parallel, fresh=fresh, options=given, quiet=quiet, as_json=as_json
+        urls,
+        file=file,
+        out=out,
+        parallel=parallel,
+        fresh=fresh,
+        options=given,
+        allow=allow,
+        ports=ports,
+        ca_file=ca_file,
+        quiet=quiet,
+        as_json=as_json,
     )
 
 

@@ -15,8 +15,7 @@ from urllib.parse import urlsplit
 import click
 import trio
 
-from sift_batch import Target
-
+from ..fetch import FetchConfig
 from .batch import drain_batch
 from .demo_site import open_site
 from .escape import visible
@@ -84,18 +83,20 @@ async def _serve_and_drain(folder: Path, sink: Sink, screen: Screen) -> Outcome:
         # Not before the store is ours: another demo that runs in this folder has its own port there.
         with suppress(OSError):
             (folder / _PORT_FILE).write_text(f"{site.port}\n")
-        pages = f"{len(site.urls)} pages from {counted(site.hosts, 'host')}"
+        pages = f"{len(site.targets)} pages from {counted(site.hosts, 'host')}"
         screen.note(f"fetching {pages} on this machine; try Ctrl-C")
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(trio.serve_listeners, site.answer, listeners)
         with Targets() as targets:
-            for url in site.urls:
-                targets.add(Target(url), None, None)
+            for target in site.targets:
+                targets.add(target, None, None)
             plan = Plan(
                 targets=targets,
                 parallel=_PARALLEL,
                 store=store_beside(folder / _RESULTS),
+                # The site is on this machine, at whatever port was free.
+                fetch=FetchConfig(allow=["127.0.0.0/8"], ports=None),
                 # An earlier demo that came to its end is not carried on: there would be nothing to see.
                 fresh=len(_views(folder / _RESULTS)) == len(targets),
             )

@@ -1,12 +1,15 @@
 """What does the demo's site have to say? A dozen pages of different kinds, as they go over the wire.
 
-Only data. Next: `demo_site`, which serves them.
+Only data, and what is asked of each page. Next: `demo_site`, which serves them.
 """
 
 import gzip
 import json
 from dataclasses import dataclass
 from typing import Final
+
+from .._model.values import NO_OPTIONS, Options
+from .demo_pdf import pdf
 
 HTML: Final = "text/html; charset=utf-8"
 
@@ -15,7 +18,8 @@ HTML: Final = "text/html; charset=utf-8"
 class Page:
     """One answer. `host` is an index, `seconds` how long the site thinks, `busy` how often it refuses first.
 
-    A `slowly` served body comes in pieces over that time instead of after it.
+    A `slowly` served body comes in pieces over that time instead of after it. `options` say what the
+    demo wants of the page.
     """
 
     path: str
@@ -28,6 +32,7 @@ class Page:
     busy: int = 0
     packed: bool = False
     slowly: bool = False
+    options: Options = NO_OPTIONS
 
 
 def _page(title: str, *blocks: str) -> str:
@@ -73,14 +78,29 @@ _REPORT: Final = _page(
 )
 _APPENDIX: Final = _page("Appendix", "<p>Served by the busy host as well, after the same wait.</p>")
 _FEED: Final = """<?xml version="1.0"?>
-<feed><title>Harbour news</title><entry><title>Crane repaired</title></entry></feed>
+<feed xmlns="http://www.w3.org/2005/Atom"><title>Harbour news</title>
+<entry><title>Crane repaired</title><link href="/crane"/><updated>2026-03-02T08:00:00Z</updated>
+<summary>It lifts again.</summary></entry></feed>
 """
+_HANDBOOK: Final = pdf(
+    "Lock keeper's handbook",
+    ("Lock keeper's handbook", "What to know before the first boat comes."),
+    ("Filling the chamber", "Open the upper sluices by a third, then wait until the water is calm."),
+    ("Emptying the chamber", "Close the upper sluices first. A full chamber empties in nine minutes."),
+)
 _PIXEL: Final = b"\x89PNG\r\n\x1a\n" + bytes(64)
 
 PAGES: Final = (
     Page(path="/articles/rain-garden", host=0, seconds=1.1, body=_ARTICLE.encode()),
     Page(path="/tables/tides", host=0, seconds=0.9, body=_TABLE.encode()),
-    Page(path="/data/stations.json", host=0, seconds=0.7, body=_STATIONS.encode(), kind="application/json"),
+    Page(
+        path="/data/stations.json",
+        host=0,
+        seconds=0.7,
+        body=_STATIONS.encode(),
+        kind="application/json",
+        options=Options(jq=".stations[] | select(.online | not)"),
+    ),
     Page(path="/articles/old-address", host=0, seconds=0.4, status=301, location="/articles/rain-garden"),
     Page(path="/notes/packing.txt", host=1, seconds=0.8, body=_NOTES.encode(), kind="text/plain"),
     Page(
@@ -90,7 +110,22 @@ PAGES: Final = (
     Page(path="/nothing-here", host=1, seconds=0.5, status=404),
     Page(path="/busy/report", host=2, seconds=0.6, body=_REPORT.encode(), busy=1),
     Page(path="/busy/appendix", host=2, seconds=0.6, body=_APPENDIX.encode()),
-    Page(path="/log", host=2, seconds=0.9, body=_LOG.encode(), packed=True),
+    Page(
+        path="/log",
+        host=2,
+        seconds=0.9,
+        body=_LOG.encode(),
+        packed=True,
+        options=Options(grep=r"^Day 8\d\d: 30 km"),
+    ),
+    Page(
+        path="/handbook.pdf",
+        host=2,
+        seconds=0.8,
+        body=_HANDBOOK,
+        kind="application/pdf",
+        options=Options(question="How long does a full chamber take to empty?"),
+    ),
     Page(path="/news.xml", host=2, seconds=0.7, body=_FEED.encode(), kind="application/atom+xml"),
     Page(path="/slow/forecast", host=3, seconds=4.0, body=_FORECAST.encode(), slowly=True),
     Page(path="/to-another-host", host=3, seconds=0.4, status=302, location="//{host0}/tables/tides"),

@@ -11,6 +11,7 @@ from typing import Final
 
 import trio
 
+from .._model.values import Target
 from .demo_pages import PAGES, Page, wire_body
 
 _ADDRESSES: Final = ("127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4")
@@ -20,7 +21,7 @@ _PIECES: Final = 8
 
 
 class Site:
-    """The site while it is served, by `hosts` hosts: `urls` are its pages, in the order of `PAGES`."""
+    """The site while it is served, by `hosts` hosts: `targets` are its pages, in the order of `PAGES`."""
 
     def __init__(self, hosts: list[str], port: int) -> None:
         self.port = port
@@ -28,7 +29,9 @@ class Site:
         self._authorities = [f"{host}:{port}" for host in hosts]
         self._asked: Counter[str] = Counter()
         self._pages = {page.path: page for page in PAGES}
-        self.urls = [f"http://{self._authority(page.host)}{page.path}" for page in PAGES]
+        self.targets = [
+            Target(f"http://{self._authority(page.host)}{page.path}", page.options) for page in PAGES
+        ]
 
     def _authority(self, index: int) -> str:
         return self._authorities[index % len(self._authorities)]

@@ -6,6 +6,7 @@ The values that the rooms of the command line share. Next: `batch`, which does i
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..fetch import FetchConfig
 from .carry import Place
 from .targets import Item, Targets
 
@@ -24,6 +25,7 @@ class Plan:
     """What a batch is to do. `store` is its file, None for one in memory; `fresh` empties it first."""
 
     targets: Targets
+    fetch: FetchConfig
     parallel: int = 8
     store: Path | None = None
     fresh: bool = False

@@ -20,8 +20,9 @@ import trio
 
 import sift_batch
 
-from ..fetch import unsupported_option
+from ..fetch import FetchConfig, check_target
 from .batch import drain_batch
+from .fetching import check_programs, fetch_config
 from .lines import Sink
 from .plan import Outcome, Plan, Refused
 from .screen import Screen, counted
@@ -50,6 +51,9 @@ def run_command(
     parallel: int,
     fresh: bool,
     options: Mapping[str, Any],
+    allow: Sequence[str],
+    ports: str | None,
+    ca_file: Path | None,
     quiet: bool,
     as_json: bool,
 ) -> int:
@@ -58,13 +62,15 @@ def run_command(
     screen = Screen(quiet=quiet, as_json=as_json)
     try:
         with contextlib.ExitStack() as stack:
-            _refuse_options(options)
+            config = fetch_config(allow, ports, ca_file)
             if out is not None:
                 _refuse_output(out, file, fresh=fresh)
             targets = stack.enter_context(Targets())
-            _read(targets, urls, file, options, screen)
+            _read(targets, urls, file, options, config, screen)
             sink = stack.enter_context(open_sink(out, screen))
-            plan = Plan(targets=targets, parallel=parallel, store=store_beside(out), fresh=fresh)
+            plan = Plan(
+                targets=targets, parallel=parallel, store=store_beside(out), fresh=fresh, fetch=config
+            )
             if out is not None and plan.store is None:
                 screen.note(f"{out} is no regular file, so nothing is kept to carry on from")
             began = time.monotonic()
@@ -78,14 +84,6 @@ def run_command(
     except ImportError as error:
         screen.error(error.msg)
         return 2
-
-
-def _refuse_options(options: Mapping[str, Any]) -> None:
-    name = unsupported_option(sift_batch.Options(**options))
-    if name == "mode":
-        raise Refused("--mode may be text, html or raw", 2)
-    if name:
-        raise Refused(f"this version can't do what --{name} asks for; leave it out", 2)
 
 
 def _refuse_output(out: Path, file: str | None, *, fresh: bool) -> None:
@@ -132,9 +130,17 @@ def has_lines(out: Path) -> bool:
 
 
 def _read(
-    targets: Targets, urls: Sequence[str], file: str | None, options: Mapping[str, Any], screen: Screen
+    targets: Targets,
+    urls: Sequence[str],
+    file: str | None,
+    options: Mapping[str, Any],
+    config: FetchConfig,
+    screen: Screen,
 ) -> None:
     name = "standard input" if file == "-" else file
+
+    def check(target: sift_batch.Target) -> None:
+        check_target(target, config)
 
     def complain(kind: str, number: int, reason: str) -> None:
         if kind == "line":
@@ -144,7 +150,8 @@ def _read(
 
     try:
         with _open_input(file) as stream:
-            bad = read_targets(targets, urls, stream, options, complain)
+            bad = read_targets(targets, urls, stream, options, check, complain)
+        bad = bad or check_programs(targets, config, complain)
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else "unknown reason"
         raise Refused(f"the input can't be read ({reason}); check the path of --file", 2) from None

@@ -12,14 +12,22 @@ from dataclasses import dataclass, fields
 from typing import IO, Any, Final
 
 from .._model.values import NO_OPTIONS, Options, Target
-from ..fetch import BadURL, check_url, unsupported_option
+from ..fetch import FetchError
 
 _LINE_LIMIT: Final = 1_048_576
 _DEPTH_LIMIT: Final = 100
 _SPOOL_IN_MEMORY: Final = 4 * 2**20
 _OPTION_NAMES: Final = frozenset(item.name for item in fields(Options))
 _BOM: Final = b"\xef\xbb\xbf"
+# What lifts a refusal here, in place of the setting that an application would know.
+_FLAGS: Final = {
+    "port": "--ports admits others",
+    "special_address": "--allow NETWORK admits it",
+    "special_name": "--allow NAME and --allow NETWORK admit it",
+}
 
+Check = Callable[[Target], object]
+"""Raises `FetchError` for a target that can't be fetched as it is."""
 Complain = Callable[[str, int, str], object]
 """Told of each bad input: "argument" or "line", its number from 1, and what is wrong with it."""
 
@@ -51,6 +59,7 @@ class Targets:
     def __init__(self) -> None:
         self._spool: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=_SPOOL_IN_MEMORY)  # noqa: SIM115
         self.count = 0
+        self.has_programs = False
 
     def __enter__(self) -> "Targets":
         return self
@@ -64,6 +73,7 @@ class Targets:
     def add(self, target: Target, line: int | None, extra: Mapping[str, Any] | None) -> None:
         """Append one target. Raises `OSError` when the spool can't be written."""
         options = target.options
+        self.has_programs = self.has_programs or bool(options.jq)
         given = (
             {name: getattr(options, name) for name in _OPTION_NAMES} if options is not NO_OPTIONS else None
         )
@@ -87,24 +97,25 @@ def read_targets(
     urls: Iterable[str],
     file: IO[bytes] | None,
     defaults: Mapping[str, Any],
+    check: Check,
     complain: Complain,
 ) -> int:
     """Add the targets of `urls` and then of `file` to `targets`; return how many inputs were bad.
 
-    `defaults` are options for what a line's own leave out. Raises `OSError` when the file can't be
-    read or the spool can't be written.
+    `defaults` are options for what a line's own leave out; `check` looks at each target. Raises
+    `OSError` when the file can't be read or the spool can't be written.
     """
     bad = 0
     options = Options(**defaults) if defaults else NO_OPTIONS
     for number, url in enumerate(urls, 1):
         try:
-            targets.add(_target(url, options), None, None)
+            targets.add(_target(url, options, check), None, None)
         except BadLine as error:
             complain("argument", number, error.reason)
             bad += 1
     for number, raw in _lines(file) if file is not None else ():
         try:
-            parsed = parse_line(raw, defaults)
+            parsed = parse_line(raw, defaults, check)
         except BadLine as error:
             complain("line", number, error.reason)
             bad += 1
@@ -114,7 +125,9 @@ def read_targets(
     return bad
 
 
-def parse_line(raw: bytes | None, defaults: Mapping[str, Any]) -> tuple[Target, dict[str, Any] | None] | None:
+def parse_line(
+    raw: bytes | None, defaults: Mapping[str, Any], check: Check
+) -> tuple[Target, dict[str, Any] | None] | None:
     """Return the target of one line and its other keys; None for a blank line or a comment.
 
     Raises `BadLine`; `raw` is None for a line that was too long to read.
@@ -130,7 +143,7 @@ def parse_line(raw: bytes | None, defaults: Mapping[str, Any]) -> tuple[Target, 
     if text[0] in '["':
         raise BadLine("a line is a URL or a JSON object")
     if not text.startswith("{"):
-        return _target(text, Options(**defaults) if defaults else NO_OPTIONS), None
+        return _target(text, Options(**defaults) if defaults else NO_OPTIONS, check), None
     entry = _parse_json(text)
     url = entry.pop("url", None)
     if not isinstance(url, str):
@@ -147,20 +160,22 @@ def parse_line(raw: bytes | None, defaults: Mapping[str, Any]) -> tuple[Target, 
         options = Options(**merged) if merged else NO_OPTIONS
     except TypeError:
         raise BadLine('"options" holds a value of the wrong type') from None
-    return _target(url, options), entry or None
+    return _target(url, options, check), entry or None
 
 
-def _target(url: str, options: Options) -> Target:
+def _target(url: str, options: Options, check: Check) -> Target:
+    target = Target(url, options)
     try:
-        check_url(url)
-    except BadURL as error:
-        raise BadLine(error.reason) from None
-    name = unsupported_option(options)
-    if name == "mode":
-        raise BadLine('the option "mode" may be text, html or raw')
-    if name:
-        raise BadLine(f'this version can\'t do what the option "{name}" asks for; leave it out')
-    return Target(url, options)
+        check(target)
+    except FetchError as error:
+        raise BadLine(reason_of(error)) from None
+    return target
+
+
+def reason_of(error: FetchError) -> str:
+    """Return what is wrong and what to do, in one line."""
+    hint = _FLAGS.get(error.reason, error.hint)
+    return f"{error.message}; {hint}" if hint else error.message
 
 
 def _lines(file: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:

@@ -1,0 +1,97 @@
+"""What may this command fetch, and is every target one that can be fetched?
+
+The flags that become the pipeline's settings, and the look at all jq programs before the first page is
+asked for. Next: `targets`, which checks everything else line by line.
+"""
+
+from collections.abc import Sequence
+from ipaddress import ip_network
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from .._model.values import Target
+from ..fetch import FetchConfig, FetchError, open_fetcher
+from .plan import Refused
+from .targets import Complain, Targets, reason_of
+
+if TYPE_CHECKING:
+    from ..fetch._fetcher import Fetcher
+
+# Usually there is one; a file with one of its own on each of a million lines must not fill the memory.
+_PROGRAMS_REMEMBERED: Final = 1_000
+
+
+def fetch_config(allow: Sequence[str], ports: str | None, ca_file: Path | None) -> FetchConfig:
+    """Return the settings that the flags ask for. Raises `Refused`, naming the flag."""
+    networks = [text for text in allow if _is_network(text)]
+    names = [text for text in allow if text not in networks]
+    numbers = FetchConfig().ports if ports is None else _ports(ports)
+    if ca_file is not None and not ca_file.is_file():
+        raise Refused("--ca-file is no file; give it certificates in PEM form", 2)
+    try:
+        return FetchConfig(
+            allow=networks,
+            allow_names=names,
+            ports=numbers,
+            ca_file=None if ca_file is None else str(ca_file),
+        )
+    except ValueError:
+        # The values are not quoted: a name that is allowed is a name that is in use somewhere.
+        raise Refused(
+            "--allow takes a network (10.0.0.0/8), a name (wiki.corp) or a suffix (.corp)", 2
+        ) from None
+
+
+def _is_network(text: str) -> bool:
+    try:
+        ip_network(text)
+    except ValueError:
+        if "/" in text or ":" in text:
+            raise Refused("--allow: this is no network; write it as 10.0.0.0/8 or fd00::/8", 2) from None
+        return False
+    return True
+
+
+def _ports(text: str) -> frozenset[int] | None:
+    if text == "any":
+        return None
+    parts = text.split(",")
+    if not all(
+        part.isascii() and part.isdigit() and len(part) <= 5 and 0 < int(part) <= 65_535 for part in parts
+    ):
+        raise Refused('--ports takes "any", or numbers between 1 and 65,535 as in 80,443,8080', 2)
+    return frozenset(int(part) for part in parts)
+
+
+def check_programs(targets: Targets, config: FetchConfig, complain: Complain) -> int:
+    """Compile the jq programs of all targets in a worker; return how many targets have a bad one."""
+    return trio.run(_check_programs, targets, config, complain) if targets.has_programs else 0
+
+
+async def _check_programs(targets: Targets, config: FetchConfig, complain: Complain) -> int:
+    verdicts: dict[str, str] = {}
+    bad = 0
+    async with open_fetcher(config) as fetch:
+        for item in targets:
+            program = item.target.options.jq
+            if not program:
+                continue
+            if program not in verdicts:
+                if len(verdicts) >= _PROGRAMS_REMEMBERED:
+                    verdicts.clear()
+                verdicts[program] = await _verdict(fetch, item.target)
+            if verdicts[program]:
+                bad += 1
+                place = ("argument", item.idx + 1) if item.line is None else ("line", item.line)
+                complain(*place, verdicts[program])
+    return bad
+
+
+async def _verdict(fetch: "Fetcher", target: Target) -> str:
+    try:
+        await fetch.check(target)
+    except FetchError as error:
+        return reason_of(error)
+    return ""
