@@ -13,6 +13,7 @@ import pytest
 import sift_batch
 from sift_batch import Config, Gate
 from sift_batch._observe.events import ENGINE_CODES, EVENTS
+from sift_batch.fetch import FetchConfig
 from sift_batch.metrics import METRICS
 
 ROOT = Path(__file__).parents[2]
@@ -95,6 +96,17 @@ def test_gate_settings() -> None:
     """The table of the gate's arguments has each of them with its default."""
     rows = table(LIMITS, "argument", "default", "unit", "what it does")
     assert {plain(row[0]): number(row[1]) for row in rows} == GATE_DEFAULTS
+
+
+def test_fetch_settings() -> None:
+    """The table of the pipeline's settings has each of them, and the default of each that is a number."""
+    rows = table(LIMITS, "setting", "default", "unit", "what it does")
+    defaults = {item.name: item.default for item in fields(FetchConfig)}
+    assert [plain(row[0]) for row in rows] == list(defaults)
+    numbers = {
+        name: value for name, value in defaults.items() if isinstance(value, int | float) and value is not False
+    }
+    assert {plain(row[0]): number(row[1]) for row in rows if plain(row[0]) in numbers} == numbers
 
 
 def test_errors() -> None:
