@@ -3,7 +3,7 @@
     python benchmarks/peers/setup.py --into DIR      # once
     python benchmarks/everything.py --into DIR
 
-It takes about 15 minutes on two cores. The peers get a budget, within which a slow one runs less often than a
+It takes about 20 minutes on two cores. The peers get a budget, within which a slow one runs less often than a
 quick one, and the page says so; `--thorough` gives every peer all its rounds. On a machine that does nothing
 else: each part is a comparison within itself, but times double where others work. One part that fails does
 not stop the others; what each took is said at the end.
@@ -32,6 +32,8 @@ def parts(into: Path, *, thorough: bool = False) -> dict[str, list[str]]:
         # Growth is a part of its own, with its plots.
         "numbers": ["run.py", "--write", *(name for name in run.BENCHMARKS if name != "growth")],
         "growth": ["growth.py", "--write"],
+        "fetching": ["run.py", "--write", *run.FETCHING],
+        "quality": ["quality/rate.py", "--write"],
         "politeness": ["politeness.py", "--write", *environments],
         "peers": ["peers/compare.py", "--write", *environments, *budget],
     }

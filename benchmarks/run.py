@@ -1,9 +1,10 @@
 """How do the numbers stand, all of them? Runs each benchmark beside this file and prints one table.
 
 Every benchmark also runs alone: `python benchmarks/overhead.py`. With `--write` the table goes into
-README.md too. What needs other people's software is not among them: `politeness.py` and
-`peers/compare.py`; `everything.py` runs those as well. On a machine that does other work at the
-same time, ratios hold better than times, and the median better than either end of the spread.
+README.md too; that of the fetch pipeline alone (`reading hostile_stall`) has a section of its own. What needs
+other people's software is not among them: `politeness.py`, `peers/compare.py` and `quality/rate.py`;
+`everything.py` runs those as well. On a machine that does other work at the same time, ratios hold better
+than times, and the median better than either end of the spread.
 """
 
 import json
@@ -29,12 +30,14 @@ BENCHMARKS = [
     "growth",
     "cost_map",
 ]
+FETCHING = ["reading", "hostile_stall"]
+"""Those of the fetch pipeline: they need the extra `fetch`."""
 
 
 def main() -> None:
     arguments = sys.argv[1:]
     write = "--write" in arguments
-    names = [name for name in arguments if name != "--write"] or BENCHMARKS
+    names = [name for name in arguments if name != "--write"] or [*BENCHMARKS, *FETCHING]
     print(measure.machine(), f"command: {measure.command()}", "", sep="\n")
     lines = ["| what | result | unit | to reach | | spread |", "|---|---|---|---|---|---|"]
     print("\n".join(lines), flush=True)
@@ -46,7 +49,8 @@ def main() -> None:
     taken = f"{time.monotonic() - began:.0f} s in all"
     print(f"\n{taken}")
     if write:
-        readme.write("numbers", "\n".join([readme.heading(), f"- {taken}", "", *lines]))
+        section = "fetching" if set(names) <= set(FETCHING) else "numbers"
+        readme.write(section, "\n".join([readme.heading(), f"- {taken}", "", *lines]))
 
 
 def _numbers_of(name: str) -> Iterator[Number]:

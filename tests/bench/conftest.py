@@ -6,4 +6,4 @@ from pathlib import Path
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 # At the end: no module of theirs may stand in front of a test's.
-sys.path.extend([str(BENCHMARKS), str(BENCHMARKS / "peers")])
+sys.path.extend([str(BENCHMARKS), str(BENCHMARKS / "peers"), str(BENCHMARKS / "quality")])
