@@ -27,7 +27,7 @@ ENTRY: Final = "sift_batch.fetch._worker"
 _READY_WITHIN: Final = 60.0
 _REAP_WITHIN: Final = 5.0
 _CHUNK: Final = 128 * 2**10
-_LIBRARIES: Final = ("trafilatura", "lxml", "html_to_markdown", "pypdf", "jq", "re2", "charset_normalizer")
+_LIBRARIES: Final = ("trafilatura", "lxml", "pypdfium2", "jq", "re2", "charset_normalizer")
 _THREAD: Final = "sift-batch reader process"
 
 

@@ -1,0 +1,154 @@
+"""Is a table data or the layout of the page, and how do its rows read?
+
+Data becomes rows of as many cells each, the first of them the header, cells joined by a bar. What only
+lays the page out is read cell by cell. Cells are rendered by whoever calls. Next: `html_blocks`.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from .html_names import HEADINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterator
+
+    from lxml.html import HtmlElement
+
+# No page shows a person more columns; wider spans are an attack or a mistake.
+_WIDEST: Final = 200
+_MOST_SPAN: Final = 1_000
+# A spanning cell is repeated down its rows if it is a label and no text.
+_LABEL: Final = 120
+_MOST_REPEATS: Final = 10_000  # characters that all such cells of a table may add
+_LONG_CELL: Final = 1_000
+
+
+def rows_of(table: "HtmlElement") -> "Iterator[HtmlElement]":
+    """Yield the rows of a table itself, not those of tables in it."""
+    for child in table:
+        if child.tag == "tr":
+            yield child
+        elif child.tag in ("thead", "tbody", "tfoot"):
+            yield from child.iterchildren("tr")
+
+
+def _cells(row: "HtmlElement") -> "list[HtmlElement]":
+    return [cell for cell in row if cell.tag in ("td", "th")]
+
+
+def code_cell(table: "HtmlElement") -> "HtmlElement | None":
+    """Return the code of a table that only puts line numbers beside it."""
+    rows = list(rows_of(table))
+    if len(rows) != 1:
+        return None
+    cells = _cells(rows[0])
+    if len(cells) != 2 or (cells[0].find(".//pre") is None and "lineno" not in (cells[0].get("class") or "")):
+        return None
+    if not "".join(cells[0].itertext()).replace("\n", "").replace(" ", "").isdigit():
+        return None
+    return cells[1].find(".//pre")
+
+
+def is_layout(table: "HtmlElement", dropped: "Container[HtmlElement]") -> bool:
+    """Tell whether a table lays out the page: roles, nested tables, headings, one column, long cells."""
+    if table.get("role") in ("presentation", "none"):
+        return True
+    widest = 0
+    rows = 0
+    for row in rows_of(table):
+        cells = _cells(row)
+        rows += 1
+        widest = max(widest, len(cells))
+        for cell in cells:
+            if len(cell) and _lays_out(cell, dropped):
+                return True
+    if widest > _WIDEST:
+        return True
+    return widest < 2 and not (rows > 1 and table.find(".//th") is not None)
+
+
+def _lays_out(cell: "HtmlElement", dropped: "Container[HtmlElement]") -> bool:
+    blocks = 0
+    for element in cell.iter("table", "p", "div", "pre", "ul", "ol", *HEADINGS):
+        if element in dropped:
+            continue
+        if element.tag == "table" or (element.tag in HEADINGS and cell.tag == "td"):
+            return True
+        blocks += 1
+        if element.tag == "pre" and "\n" in "".join(element.itertext()).strip():
+            return True
+    return blocks > 1 and sum(map(len, cell.itertext())) > _LONG_CELL
+
+
+def layout_cells(table: "HtmlElement", dropped: "Container[HtmlElement]") -> "Iterator[HtmlElement]":
+    """Yield the cells of a layout table in the order of the page."""
+    for row in rows_of(table):
+        if row not in dropped:
+            yield from (cell for cell in _cells(row) if cell not in dropped)
+
+
+def table_lines(
+    table: "HtmlElement",
+    render: "Callable[[HtmlElement], str]",
+    dropped: "Container[HtmlElement]",
+    *,
+    marks: bool,
+) -> list[str]:
+    """Return the rows of a data table, with the header's rule in Markdown; [] if it is empty."""
+    rows: list[list[str]] = []
+    hanging: dict[int, tuple[int, str]] = {}  # column: rows still to fill, with what
+    repeats = 0
+    for row in rows_of(table):
+        if row in dropped:
+            continue
+        repeats += sum(len(text) for _left, text in hanging.values())
+        if repeats > _MOST_REPEATS:
+            hanging.clear()
+        line = _row(_cells(row), render, hanging)
+        if any(line):
+            rows.append(line)
+    width = max(map(len, rows), default=0)
+    while width and not any(line[width - 1] for line in rows if len(line) >= width):
+        width -= 1
+    if not width:
+        return []
+    rows = [(line + [""] * (width - len(line)))[:width] for line in rows]
+    if not marks:
+        return [" | ".join(line).strip() for line in rows]
+    rows = [[cell.replace("|", "\\|") for cell in line] for line in rows]
+    rows.insert(1, ["---"] * width)
+    return ["| " + " | ".join(line) + " |" for line in rows]
+
+
+def _row(
+    cells: "list[HtmlElement]",
+    render: "Callable[[HtmlElement], str]",
+    hanging: dict[int, tuple[int, str]],
+) -> list[str]:
+    line: list[str] = []
+    pending = iter(cells)
+    while len(line) < _WIDEST:
+        at = len(line)
+        if at in hanging:
+            left, text = hanging.pop(at)
+            if left > 1:
+                hanging[at] = (left - 1, text)
+            line.append(text)
+            continue
+        cell = next(pending, None)
+        if cell is None:
+            break
+        text = render(cell)
+        across, down = _span(cell, "colspan", _WIDEST - at), _span(cell, "rowspan", _MOST_SPAN)
+        for offset in range(across):
+            here = text if offset == 0 else ""
+            line.append(here)
+            if down > 1:
+                hanging[at + offset] = (down - 1, here if len(here) <= _LABEL else "")
+    return line
+
+
+def _span(cell: "HtmlElement", name: str, most: int) -> int:
+    text = (cell.get(name) or "").strip()
+    if not (text.isascii() and text.isdigit() and len(text) < 6):
+        return 1
+    return max(1, min(int(text), most))
