@@ -13,7 +13,8 @@ LINK = re.compile(r"\[[^\]\n]*\]\(([^)\s]+)\)")
 
 def prose(page: Path) -> str:
     """Give a page without its code blocks."""
-    return re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    text = page.read_text(encoding="utf-8")
+    return re.sub(r"^(`{3,})\w.*?^\1$", "", text, flags=re.MULTILINE | re.DOTALL)
 
 
 def anchors(page: Path) -> set[str]:

@@ -104,7 +104,9 @@ def test_fetch_settings() -> None:
     defaults = {item.name: item.default for item in fields(FetchConfig)}
     assert [plain(row[0]) for row in rows] == list(defaults)
     numbers = {
-        name: value for name, value in defaults.items() if isinstance(value, int | float) and value is not False
+        name: value
+        for name, value in defaults.items()
+        if isinstance(value, int | float) and value is not False
     }
     assert {plain(row[0]): number(row[1]) for row in rows if plain(row[0]) in numbers} == numbers
 
