@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 from fetcher_sites import open_sites, page, silence
-from fetcher_stage import FLEET, Desk
+from fetcher_stage import FLEET, RESTRICTED, Desk
 from hostile import SWITCHES, hostile_server
 from reader_processes import children, until
 
@@ -106,9 +106,7 @@ async def test_robots_and_recover_with_real_readers():
 
 
 # What is no text has nothing to read in the usual mode; a blank in a Location is followed.
-NO_TEXT = dict.fromkeys(
-    ["type_none_with_nul", "type_html_with_nul", "type_html_is_pdf", "text_nul"], "unsupported_type"
-)
+NO_TEXT = dict.fromkeys(["type_none_with_nul", "type_html_with_nul", "type_html_is_pdf"], "unsupported_type")
 OUTCOMES = NO_TEXT | {"to_space": ""}
 
 
@@ -260,3 +258,15 @@ async def test_a_job_through_the_engine():
         assert [target.code for target in targets] == ["", "page_not_found", "refused", "page_not_found"]
         assert targets[0].result.content == "one"
         assert targets[2].http_status == 403
+
+
+async def test_restricted_callers_have_workers_of_their_own():
+    """No worker reads pages of both classes."""
+    async with open_sites() as sites:
+        sites.pages["one.org/"] = page(body=b"hello")
+        async with open_fetcher(sites.config()) as fetch:
+            before = children()
+            await fetch(FLEET, Target(sites.url("one.org/")))
+            for_fleet = children()
+            await fetch(RESTRICTED, Target(sites.url("one.org/")))
+            assert before < for_fleet < children()

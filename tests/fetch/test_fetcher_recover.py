@@ -216,3 +216,36 @@ def test_links_of_a_copy_are_the_pages_own():
     """A copy's links are resolved against the page that was copied."""
     assert page_url("http://a.org/web/20250203040506id_/http://b.org/c", URL) == "http://b.org/c"
     assert page_url("http://a.org/copies/7", URL) == URL
+
+
+async def test_a_page_without_links_is_not_dead(autojump_clock):
+    """A live page that has no link, or a copy that has none, is what was asked for."""
+    stage = stage_with(answer(200, b""), answer(body=b"a copy"))
+    result = await stage.batch(URL, recover=True, mode="links")
+    assert (result.content, stage.site.urls) == ("", [URL])
+    stage = stage_with(answer(404), answer(200, b""))
+    result = await stage.batch(URL, recover=True, mode="links")
+    assert (result.content, result.meta["recovered"]) == ("", True)
+
+
+@pytest.mark.parametrize(
+    ("caller", "recover", "settings", "hint"),
+    [
+        (FLEET, False, {}, "check the address, or let the option recover look for a copy in an archive"),
+        (FLEET, True, {}, "no copy of it was found in the archive"),
+        (FLEET, True, {"archive": None}, "check the address"),
+        (RESTRICTED, True, {}, "check the address"),
+        (RESTRICTED, False, {"recover_restricted": True}, "check the address, or let the option recover"),
+    ],
+)
+async def test_the_hint_of_a_dead_page_offers_only_what_is_there(
+    autojump_clock, caller, recover, settings, hint
+):
+    """Whoever may look into an archive is told of it, and nobody else."""
+    stage = Stage(**({"archive": TEMPLATE, "retries": 0} | settings))
+    stage.site.give(URL, answer(404))
+    stage.site.give(COPY, answer(404))
+    with pytest.raises(FetchError) as caught:
+        await stage.batch(URL, caller, recover=recover)
+    assert caught.value.hint.startswith(hint)
+    assert caught.value.hint == hint or caller is RESTRICTED

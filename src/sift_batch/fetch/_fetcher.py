@@ -53,11 +53,11 @@ async def open_fetcher(
         if config.robots:
             import protego  # noqa: F401  # here, so that a missing extra shows before the first target
     except ImportError as error:
-        raise ImportError("fetching needs the extra `fetch`: pip install 'sift-batch[fetch]'") from error
+        raise _without_extra() from error
     guard = Guard(config)
-    async with open_readers(config) as readers:
+    async with open_readers(config) as readers, open_readers(config) as restricted:
         client = Client(config, guard)
-        fetcher = Fetcher(Pipeline(config, gate or Gate(), guard, client, readers))
+        fetcher = Fetcher(Pipeline(config, gate or Gate(), guard, client, readers, restricted))
         try:
             yield fetcher
         finally:
@@ -68,12 +68,16 @@ def check_target(target: Target, config: FetchConfig = _DEFAULTS) -> None:
     """Raise `FetchError` for a target that would be refused whatever its site says.
 
     Its URL (grammar, port, name, literal address) and its options, but for a jq program: that one
-    `fetch.check` compiles, in a worker. Nothing is looked up or called.
+    `fetch.check` compiles, in a worker. Nothing is looked up or called. Raises `ImportError` when a URL
+    or a pattern needs the extra `fetch` and it is not installed.
     """
     _check("target", target, Target)
     _check("config", config, FetchConfig)
-    Guard(config).parse(target.url)
-    check_options(target.options)
+    try:
+        Guard(config).parse(target.url)
+        check_options(target.options)
+    except ImportError as error:
+        raise _without_extra() from error
 
 
 class Fetcher:
@@ -114,6 +118,8 @@ class Fetcher:
         """
         trip = self._trip(caller, target, batch=False, patience=patience)
         return await self._under_way(lambda: self._pipeline.fetch(trip, target))
+
+    interactive.gated = True  # type: ignore[attr-defined]  # it takes the same form as a fetch
 
     async def check(self, target: Target) -> None:
         """Raise `FetchError` for a target that would be refused whatever its site says.
@@ -162,6 +168,10 @@ class Fetcher:
 def _check(name: str, value: object, kind: type) -> None:
     if not isinstance(value, kind):
         raise TypeError(f"{name} must be a {kind.__name__}, not {type(value).__name__}")
+
+
+def _without_extra() -> ImportError:
+    return ImportError("fetching needs the extra `fetch`: pip install 'sift-batch[fetch]'")
 
 
 def _enough() -> FetchError:

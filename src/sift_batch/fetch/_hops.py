@@ -17,7 +17,7 @@ import trio
 from .._gate.gate import Gate
 from .._gate.hosts import host_key
 from .._model.errors import RetryLater
-from .._model.values import Caller
+from .._model.values import Caller, CallerClass
 from ._address import Address
 from ._busy import Holds
 from ._config import FetchConfig
@@ -49,6 +49,11 @@ class Trip:
     tries: int = 1
     status: int | None = None
     busy_host: str = ""
+
+    @property
+    def restricted(self) -> bool:
+        """Whether the caller is of the class of which least may be told."""
+        return self.caller.caller_class is CallerClass.RESTRICTED
 
 
 @dataclass(frozen=True, slots=True)

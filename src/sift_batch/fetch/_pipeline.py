@@ -19,7 +19,7 @@ import trio
 
 from .._gate.gate import Gate
 from .._model.errors import RetryLater
-from .._model.values import Caller, CallerClass, Options, Result, Target
+from .._model.values import Options, Result, Target
 from ._address import Address
 from ._archive import archived_at, is_dead, lookup_url, page_url
 from ._config import FetchConfig
@@ -56,11 +56,19 @@ class Pipeline:
     """Everything that a fetch needs. Shared by all calls; keeps nothing of a target."""
 
     def __init__(
-        self, config: FetchConfig, gate: Gate, guard: Guard, client: "Client", readers: "Readers"
+        self,
+        config: FetchConfig,
+        gate: Gate,
+        guard: Guard,
+        client: "Client",
+        readers: "Readers",
+        restricted_readers: "Readers | None" = None,
     ) -> None:
         self.config = config
         self._guard = guard
         self._readers = readers
+        # A page that took its worker over could see the pages after it: not those of the other class.
+        self._restricted_readers = restricted_readers or readers
         self._hops = Hops(config, gate, guard, client)
         self._rules: Rules = Robots(config, self._hops) if config.robots else NO_RULES
 
@@ -82,7 +90,7 @@ class Pipeline:
         except FetchError as failure:
             # The frames of its traceback hold the page: who keeps the error must not keep that as well.
             failure.with_traceback(None)
-            raise _for_caller(failure, trip.caller) from None
+            raise _for_caller(failure, trip) from None
         facts = {
             "fetched_at": fetched_at,
             "elapsed_seconds": round(trio.current_time() - began, 3),
@@ -99,15 +107,17 @@ class Pipeline:
                 raise
             copy = await self._recover(trip, address, options, failure.code)  # noqa: ASYNC120 - then it is moot
             if copy is None:
+                failure.hint = failure.hint or self._hint(trip, failure, options)
                 raise
             return copy
-        if not found.empty:
+        # A page without a link is no dead page.
+        if not found.empty or options.mode == "links":
             return found
         return await self._recover(trip, address, options, "empty") or found
 
     async def _get(self, trip: Trip, address: Address, options: Options) -> _Found:
         limit = self.config.redirects
-        await self._readers.warm()  # it gets ready while the page is on its way
+        await self._readers_for(trip).warm()  # it gets ready while the page is on its way
         page = await self._hops.follow(trip, address, first=True, redirects=limit, rules=self._rules)
         judge(page.answer.status)
         return await self._read(trip, page, page.address.url, options)
@@ -118,7 +128,7 @@ class Pipeline:
         kind = answer.headers.get("content-type", b"")[:_LONGEST_TYPE].decode("latin-1")
         with trip.deadline.stopped():
             document = Document(body=answer.body, content_type=kind, url=base)
-            reading = await self._readers.read(document, options)
+            reading = await self._readers_for(trip).read(document, options)
         facts: dict[str, Any] = {
             "chars": len(reading.content),
             **{name: value for name, value in reading.facts.items() if name not in OF_THE_WAY},
@@ -132,14 +142,30 @@ class Pipeline:
         }
         return _Found(reading.content, facts)
 
+    def _readers_for(self, trip: Trip) -> "Readers":
+        return self._restricted_readers if trip.restricted else self._readers
+
+    def _archive_for(self, trip: Trip) -> str | None:
+        """Return where the caller may look for copies, None for nowhere."""
+        return None if trip.restricted and not self.config.recover_restricted else self.config.archive
+
+    def _hint(self, trip: Trip, failure: FetchError, options: Options) -> str:
+        """Return what can be done about a dead page."""
+        if failure.code not in ("page_not_found", "page_gone"):
+            return ""
+        if self._archive_for(trip) is None:
+            return "check the address"
+        if options.recover:
+            return "no copy of it was found in the archive"
+        return "check the address, or let the option recover look for a copy in an archive"
+
     async def _recover(self, trip: Trip, address: Address, options: Options, code: str) -> _Found | None:
         """Return the newest copy of a dead page; None if none is wanted, allowed or to be had.
 
         Whatever goes wrong on the way is no news: the page's own failure is what its owner must hear of.
         """
-        template = self.config.archive
-        restricted = trip.caller.caller_class is CallerClass.RESTRICTED
-        if template is None or not options.recover or (restricted and not self.config.recover_restricted):
+        template = self._archive_for(trip)
+        if template is None or not options.recover:
             return None
         original = {"http_status": trip.status, "code": code}
         try:
@@ -154,11 +180,13 @@ class Pipeline:
             "archived_at": archived_at(page.answer.headers, page.address.url),
             "original": {name: value for name, value in original.items() if value is not None},
         }
-        return None if copy.empty else _Found(copy.content, {**copy.facts, **facts})
+        if copy.empty and options.mode != "links":
+            return None
+        return _Found(copy.content, {**copy.facts, **facts})
 
 
-def _for_caller(failure: FetchError, caller: Caller) -> FetchError:
+def _for_caller(failure: FetchError, trip: Trip) -> FetchError:
     """Return the failure as its owner may see it: how to lift a refusal is not for restricted callers."""
-    if failure.code != "refused" or caller.caller_class is not CallerClass.RESTRICTED:
+    if failure.code != "refused" or not trip.restricted:
         return failure
     return refused(failure.reason, failure.message, hint=failure.reason)
