@@ -102,6 +102,13 @@ def test_two_readers_don_t_disturb_each_other():
             assert one.target == other.target
 
 
+def test_the_default_mode_has_one_name():
+    """A line that asks for markdown is the same target as one that asks for nothing."""
+    line = b'{"url": "http://a.example.org/", "options": {"mode": "markdown"}}'
+    items, _, _ = _read(line, ["http://a.example.org/"])
+    assert items[0].target == items[1].target
+
+
 @pytest.mark.parametrize("ending", [b"\n", b"\r\n", b"\n\n", b" \t\r\n"])
 def test_line_ends_and_blanks_round_a_line_don_t_matter(ending):
     """Lines may end in LF or CRLF and have blanks at either end; a BOM is not part of the first."""

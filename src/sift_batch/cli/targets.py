@@ -8,7 +8,7 @@ import json
 import math
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import IO, Any, Final
 
 from .._model.values import NO_OPTIONS, Options, Target
@@ -164,6 +164,9 @@ def parse_line(
 
 
 def _target(url: str, options: Options, check: Check) -> Target:
+    if options.mode == "markdown":
+        # The long name of the default: both are the same target, so that one is carried over as the other.
+        options = replace(options, mode="")
     target = Target(url, options)
     try:
         check(target)
