@@ -34,6 +34,8 @@ def test_jq_chooses_from_json():
     got = reading("[]", "application/json", jq=".[]")
     # The document is not empty: nothing of it was chosen.
     assert (got.content, got.facts["code"]) == ("", "no_match")
+    # And it was no question of words.
+    assert "the jq program gave no output for the document of 2 characters" in got.facts["hint"]
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,9 @@ PDF = pdf(page("Hello"))
         ("text/plain", PDF, "bytes"),
         ("application/zip", PDF, "bytes"),
         ("text/html", b"<p>x\0</p>", "bytes"),
-        ("text/plain", b"a\0b", "bytes"),
+        ("text/plain", b"a\0b", "text"),
+        ("text/plain", b"a\0\x01b", "bytes"),
+        ("text/plain", PNG, "bytes"),
         ("application/json", b'{"a": "\0"}', "bytes"),
         ("", b"a\0b", "bytes"),
         ("", b"\x01\x02\x03", "bytes"),
@@ -156,6 +158,28 @@ def test_an_empty_document_says_so(header, body, mode, hint):
     got = reading(body, header, mode=mode)
     assert (got.content, got.facts["code"], got.facts["chars"]) == ("", "empty", 0)
     assert hint in got.facts["hint"]
+
+
+_SHELL = "<p>As root, type</p><pre># mount the pump disk\n```\ndone</pre><h2>Care</h2><p>Oil the pump.</p>"
+_FEED = (
+    '<rss version="2.0"><channel><title>News</title><item><title>Care</title>'
+    "<description>&lt;p&gt;# mount the pump disk&lt;/p&gt;&lt;p&gt;Oil the pump.&lt;/p&gt;</description>"
+    "</item></channel></rss>"
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "header", "shown"),
+    [
+        (_SHELL, "text/html", "7-Care\n9:Oil the pump."),
+        (_FEED, "application/rss+xml", "5-# mount the pump disk\n7:Oil the pump."),
+    ],
+)
+def test_in_mode_text_nothing_is_a_heading(body, header, shown):
+    """A line of a page that begins with # is no heading in mode text, neither to grep nor to a question."""
+    got = reading(body, header, mode="text", question="oil")
+    assert [passage["headings"] for passage in got.facts["passages"]] == [[]]
+    assert text_of(body, header, mode="text", grep="^Oil", context=True) == shown
 
 
 def test_nothing_matched_is_no_fault():

@@ -84,6 +84,17 @@ def test_neighbours_stay_in_their_section() -> None:
     ]
 
 
+def test_without_markup_nothing_is_a_heading_or_a_fence() -> None:
+    """Where markup was left out, a line that looks like a heading or a fence is a line of its block."""
+    text = "# one\ntwo\n\n```\nthree\n\n## four"
+    assert told(text, markup=False) == [
+        ("text", 1, 2, "# one\ntwo"),
+        ("text", 4, 5, "```\nthree"),
+        ("text", 7, 7, "## four"),
+    ]
+    assert {block.path for block in split(text, markup=False)} == {()}
+
+
 def test_page_marks_only_where_there_are_pages() -> None:
     """A page mark is a block and ends a neighbourhood in a PDF's text; elsewhere it is a line of text."""
     text = "[page 3 of 12]\n\none\n\n[page 4 of 12]\n\ntwo"

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 from ..._model.values import Options
 from .._document import Document, ReadError, Reading
 from .._errors import FetchError
-from . import clean, cut, readers, selecting
+from . import clean, cut, kinds, readers, selecting
 from .readers import Page
 
 # A fact is one line that a person reads; what is longer is no title.
@@ -46,16 +46,20 @@ def _chosen(page: Page, options: Options, limit: int) -> Reading:
     chooses = bool(options.grep or options.question)
     if not content.strip():
         # A program that gives nothing has said so already.
-        facts = {"code": "empty", "hint": page.nothing} | facts
+        facts = {"code": "empty", "hint": page.nothing} | selecting.nothing(options) | facts
         content = content if page.whole else ""  # raw is what was sent, blanks too
     elif chooses:
-        content, found = selecting.select(content, options, lines=page.lines, marks=page.marks)
+        # What is chosen from has lines as every text has, also if the text itself is given as it came.
+        content = kinds.unchanged(content)
+        content, found = selecting.select(
+            content, options, lines=page.lines, marks=page.marks, markup=page.markup
+        )
         facts |= found
     if page.whole and not chooses:
         _check_size(content, options, limit)
     else:
         at: Literal["block", "line"] = "line" if page.by_line and not chooses else "block"
-        content, found = cut.cut(content, limit, at=at, marks=page.marks)
+        content, found = cut.cut(content, limit, at=at, marks=page.marks, markup=page.markup)
         facts |= found
     facts["chars"] = len(content)
     return Reading(content, {name: _bounded(name, value) for name, value in facts.items()})
@@ -68,7 +72,7 @@ def _check_size(content: str, options: Options, limit: int) -> None:
     instead = "" if options.mode == "" else "leave the mode out and "
     raise ReadError(
         "too_large",
-        f"the document has {size:,} bytes, and a result may have {limit:,}",
+        f"the document has {size} bytes, and a result may have {limit}",
         hint=f"{instead}use jq or grep to choose what is needed of it",
     )
 

@@ -36,14 +36,15 @@ class Block(NamedTuple):
     page: int | None
 
 
-def split(text: str, *, lines: bool = False, marks: bool = False) -> list[Block]:
+def split(text: str, *, lines: bool = False, marks: bool = False, markup: bool = True) -> list[Block]:
     """Return the blocks of `text`, in its order.
 
     `lines`: each line is a block of its own and nothing is a heading. `marks`: a line `[page 3 of 12]` is
-    a page mark. A text block of more than `PIECE` characters comes as its pieces, and each is a block.
+    a page mark. Without `markup` nothing is a heading or a fence: the text says so only by its words.
+    A text block of more than `PIECE` characters comes as its pieces, and each is a block.
     """
     blocks: list[Block] = []
-    for block in _line_blocks(text) if lines else _Splitter(text, marks=marks).blocks():
+    for block in _line_blocks(text) if lines else _Splitter(text, marks=marks, markup=markup).blocks():
         if block.kind == "text" and block.end - block.start > PIECE:
             blocks.extend(_pieces(text, block))
         else:
@@ -107,9 +108,10 @@ def _pieces(text: str, block: Block) -> Iterator[Block]:
 class _Splitter:
     """Goes through a text line by line and gives its blocks before long ones are cut."""
 
-    def __init__(self, text: str, *, marks: bool) -> None:
+    def __init__(self, text: str, *, marks: bool, markup: bool) -> None:
         self._text = text
         self._marks = marks
+        self._markup = markup
         # The headings above the current line, by level; and what a block takes from them.
         self._titles: list[tuple[int, str]] = []
         self._path: tuple[str, ...] = ()
@@ -120,7 +122,7 @@ class _Splitter:
         self._done: list[Block] = []
 
     def blocks(self) -> list[Block]:
-        fenced = "```" in self._text or "~~~" in self._text
+        fenced = self._markup and ("```" in self._text or "~~~" in self._text)
         fence = ""
         start = 0
         for number, line in enumerate(self._text.split("\n"), 1):
@@ -139,7 +141,7 @@ class _Splitter:
                     self._close()
             elif not line or line.isspace():
                 self._close()
-            elif line[0] == "#" and (heading := _HEADING.fullmatch(line)):
+            elif self._markup and line[0] == "#" and (heading := _HEADING.fullmatch(line)):
                 self._close()
                 self._heading(len(heading[1]), heading[2], number, start, end)
             else:

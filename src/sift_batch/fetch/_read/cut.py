@@ -16,7 +16,9 @@ class Cut(NamedTuple):
     facts: dict[str, Any]
 
 
-def cut(text: str, max_bytes: int, *, at: Literal["block", "line"], marks: bool = False) -> Cut:
+def cut(
+    text: str, max_bytes: int, *, at: Literal["block", "line"], marks: bool = False, markup: bool = True
+) -> Cut:
     """Return the beginning of `text` that has at most `max_bytes` bytes of UTF-8; all of it if it fits.
 
     It ends at the end of a block or a line (`at`). If not even the first one fits, at a line end, else
@@ -26,7 +28,7 @@ def cut(text: str, max_bytes: int, *, at: Literal["block", "line"], marks: bool 
         return Cut(text, {})
     raw = text[:max_bytes].encode("utf-8", "surrogatepass")[:max_bytes]
     room = len(_whole_characters(raw))
-    end = _block_end(text, room, marks=marks) if at == "block" else _line_end(text, room)
+    end = _block_end(text, room, marks=marks, markup=markup) if at == "block" else _line_end(text, room)
     if end == 0 and room > 0:
         end = piece_end(text, 0, room)
     content = text[:end].rstrip("\n")
@@ -43,12 +45,12 @@ def _whole_characters(raw: bytes) -> str:
     return ""
 
 
-def _block_end(text: str, room: int, *, marks: bool) -> int:
+def _block_end(text: str, room: int, *, marks: bool, markup: bool) -> int:
     """Return the last block's end within `room` characters, 0 if there is none."""
     # Whether a block ends here is decided by what comes next: a look ahead of a piece and a line is enough.
     ahead = text.find("\n", min(room + PIECE + 1, len(text)))
     ahead = len(text) if ahead < 0 else ahead
-    ends = (block.end for block in split(text[:ahead], marks=marks) if block.end <= room)
+    ends = (block.end for block in split(text[:ahead], marks=marks, markup=markup) if block.end <= room)
     return max(ends, default=0)
 
 

@@ -2,7 +2,7 @@
 
 The first row is the header; short rows are filled up. A file that is no table (broken quotes, a cell
 or a table out of all proportion) is refused with `NoTable`, and is then read as plain text. Nothing is
-cut to size here. Next: `__init__`, which chooses the reader.
+cut to size here. Next: `readers`, which chooses the reader.
 """
 
 import csv

@@ -16,10 +16,10 @@ _SHOWN_MOST: Final = 32 * 2**20  # characters; a page of nothing but matches und
 
 
 class Found(NamedTuple):
-    """A line that matches: its number from 1, and a place in the text, in the block of its first match."""
+    """A line that matches: its number from 1, and where in the text it begins."""
 
     line: int
-    place: int
+    start: int
 
 
 def find(text: str, pattern: Pattern, *, marks: bool) -> list[Found]:
@@ -28,20 +28,52 @@ def find(text: str, pattern: Pattern, *, marks: bool) -> list[Found]:
     start = 0
     for number, line in enumerate(text.split("\n"), 1):
         if line and not line.isspace():
-            raw = line.encode("utf-8", "surrogatepass")
-            match = pattern.search(raw)
+            match = pattern.search(line.encode("utf-8", "surrogatepass"))
             if match is not None and not (marks and is_mark(line)):
-                # A line that is no longer than a piece lies in one block as a whole.
-                before = raw[: match.start()] if len(line) > PIECE else b""
-                found.append(Found(number, start + len(before.decode("utf-8", "ignore"))))
+                found.append(Found(number, start))
         start += len(line) + 1
     return found
 
 
-def blocks_of(found: Sequence[Found], blocks: Sequence[Block]) -> list[int]:
-    """Return for each line found the index of the block in which its first match begins."""
+def holders(
+    text: str, found: Sequence[Found], blocks: Sequence[Block], pattern: Pattern
+) -> list[tuple[int, int]]:
+    """Return the lines found, each with the index of each block in which a match of it begins.
+
+    That is one block, but for a line so long that it is cut into pieces.
+    """
+    held: list[tuple[int, int]] = []
     starts = [block.start for block in blocks]
-    return [bisect_right(starts, match.place) - 1 for match in found]
+    for line, start in found:
+        first = bisect_right(starts, start) - 1
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        if end - start <= PIECE:  # it lies in one block as a whole
+            held.append((line, first))
+        else:
+            behind = bisect_right(starts, end)
+            pieces = _held_pieces(text[start:end], pattern, [at - start for at in starts[first + 1 : behind]])
+            held.extend((line, first + piece) for piece in pieces)
+    return held
+
+
+def _held_pieces(line: str, pattern: Pattern, cuts: Sequence[int]) -> Iterator[int]:
+    """Give the numbers from 0 of the pieces of a long line, begun at `cuts`, in which a match begins."""
+    raw = line.encode("utf-8", "surrogatepass")
+    places: list[int] = []
+    size = before = 0
+    for cut in cuts:  # in bytes, as the pattern counts
+        size += len(line[before:cut].encode("utf-8", "surrogatepass"))
+        before = cut
+        places.append(size)
+    piece, at = 0, 0
+    # One search for each piece at most, however many matches there are.
+    while (match := pattern.search(raw, at)) is not None:
+        piece = bisect_right(places, match.start())
+        yield piece
+        if piece == len(places):
+            return
+        at = places[piece]
 
 
 def lines(text: str, found: Sequence[Found]) -> str:
@@ -50,19 +82,18 @@ def lines(text: str, found: Sequence[Found]) -> str:
     return "\n".join(f"{match.line}:{whole[match.line - 1]}" for match in found)
 
 
-def groups(text: str, found: Sequence[Found], blocks: Sequence[Block]) -> str:
-    """Return the blocks of the lines found with their neighbours, in groups under their paths.
+def groups(text: str, held: Sequence[tuple[int, int]], blocks: Sequence[Block]) -> str:
+    """Return the blocks of the lines found (`held`) with their neighbours, in groups under their paths.
 
-    A line found is `N:line`, others are `N-line`; of a long line that is cut into pieces, the piece in
-    which the match begins is the one found. Blocks that follow each other make one group; a heading that
-    was found begins a new one, since it is not under the path of the block before it. Between groups
+    A line found is `N:line`, others are `N-line`; of a long line that is cut into pieces, those pieces in
+    which a match begins are found. Blocks that follow each other make one group; a heading that was
+    found begins a new one, since it is not under the path of the block before it. Between groups
     stands `--`; a group without headings above it has no line for its path.
     """
-    holders = blocks_of(found, blocks)
-    hits = {(match.line, holder) for match, holder in zip(found, holders, strict=True)}
+    hits = set(held)
     shown: list[str] = []
     size = 0
-    for group in _runs(blocks, sorted(set(holders))):
+    for group in _runs(blocks, sorted({index for _, index in held})):
         lines_of_group = ["--"] if shown else []
         if blocks[group[0]].path:
             lines_of_group.append(" > ".join(blocks[group[0]].path))

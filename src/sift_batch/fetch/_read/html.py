@@ -49,11 +49,13 @@ def _text(parsed: Page, mode: Mode) -> str:
         return ""
     if mode == "links":
         return link_lines(parsed.root, parsed.links)
-    if mode == "full":
-        roots, dropped = whole_body(parsed)
-    else:
-        roots, dropped = main_content(parsed)
-    return clean_text(Blocks(parsed.links, dropped, marks=mode in _MARKS).render(roots))
+    for choose in (whole_body,) if mode == "full" else (main_content, whole_body):
+        roots, dropped = choose(parsed)
+        found = clean_text(Blocks(parsed.links, dropped, marks=mode in _MARKS).render(roots))
+        if found:
+            return found
+    # A page whose every part looks like furniture has been read as a whole, and there is no text in it.
+    return ""
 
 
 def _streamed(source: str, url: str, mode: Mode) -> tuple[str, dict[str, Any]]:

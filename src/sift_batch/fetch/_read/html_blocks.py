@@ -6,13 +6,14 @@ decided before: what is in `dropped` is passed over. Next: `html_tables` for tab
 text's last rules.
 """
 
-import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING
 
 from .html_code import code_text, fenced, language
+from .html_escape import escaped_lines
 from .html_inline import Inline
 from .html_names import BLOCKS, FENCED, HEADINGS, LISTS, SILENT
-from .html_tables import code_cell, is_layout, layout_cells, table_lines
+from .html_pieces import Block, close_list, in_line, without_repeats
+from .html_tables import code_cells, is_layout, layout_cells, table_lines
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -20,16 +21,6 @@ if TYPE_CHECKING:
     from lxml.html import HtmlElement
 
     from .html_links import Links
-
-# A paragraph that starts like this would be read as a heading or as the start of a fence.
-_LIKE_MARK: Final = re.compile(r"^(?=#{1,6}(?: |$)|```|~~~)", re.MULTILINE)
-
-
-class Block(NamedTuple):
-    """One block: what it is ("text", "heading", "list", "code", "table", "quote", "rule") and its lines."""
-
-    kind: str
-    text: str
 
 
 class Blocks:
@@ -49,7 +40,7 @@ class Blocks:
         for root in roots:
             self._find_holders(root)
             blocks += self._element(root)
-        return "\n\n".join(block.text for block in _without_repeats(blocks))
+        return "\n\n".join(block.text for block in without_repeats(blocks))
 
     def _find_holders(self, root: "HtmlElement") -> None:
         """Note the inline elements that hold blocks: they are read as containers."""
@@ -62,17 +53,21 @@ class Blocks:
     def inside(self, element: "HtmlElement") -> list[Block]:
         """Return the blocks in an element."""
         blocks: list[Block] = []
-        run: list[str] = [element.text or ""]
+        run: list[str] = [self._inline.words(element.text)]
         for child in element:
             tag = child.tag
             if not isinstance(tag, str) or child in self._dropped or tag in SILENT:
                 pass
+            elif tag == "code" and child.find(".//br") is not None:
+                # Code of several lines whose author knew no `pre`.
+                self._flush(run, blocks)
+                blocks += self._code(child)
             elif tag in BLOCKS or child in self._holders:
                 self._flush(run, blocks)
                 blocks += self._element(child)
             else:
                 run.append(self._inline.element(child))
-            run.append(child.tail or "")
+            run.append(self._inline.words(child.tail))
         self._flush(run, blocks)
         return blocks
 
@@ -86,7 +81,7 @@ class Blocks:
         for text in self._inline.tidy(raw).split("\n\n"):
             text = text.strip("\n")
             if text:
-                blocks.append(Block("text", _LIKE_MARK.sub(r"\\", text) if self._marks else text))
+                blocks.append(Block("text", escaped_lines(text) if self._marks else text))
 
     def _element(self, element: "HtmlElement") -> list[Block]:
         tag = element.tag
@@ -142,30 +137,37 @@ class Blocks:
     def _list(self, element: "HtmlElement") -> list[Block]:
         blocks: list[Block] = []
         items: list[str] = []
-        number = _whole(element.get("start"), 1)
-        self._flush([element.text or ""], blocks)
+        mark = "- "
+        step = -1 if element.get("reversed") is not None else 1
+        number = _whole(element.get("start"), 1 if step > 0 else len(element.findall("li")))
+        self._flush([self._inline.words(element.text)], blocks)
         for child in element:
             if child.getprevious() is not None and (stray := child.getprevious().tail) and stray.strip():
-                _close_list(items, blocks)
-                self._flush([stray], blocks)
+                close_list(items, blocks)
+                self._flush([self._inline.words(stray)], blocks)
             if not isinstance(child.tag, str) or child in self._dropped or child.tag in SILENT:
                 continue
             inner = self._element(child) if child.tag != "li" else self.inside(child)
             if not inner:
                 continue
-            if child.tag in LISTS and items and inner[0].kind == "list":
-                items[-1] += "\n" + self._indented(inner[0].text, "- ")
+            if child.tag != "li" and inner[0].kind == "list":
+                # A list right in a list: nested below the item before, or there for its indentation only.
+                if items:
+                    items[-1] += "\n" + self._indented(inner.pop(0).text, mark)
+                if inner:
+                    close_list(items, blocks)
+                    blocks += inner
                 continue
             if inner[0].kind not in ("text", "list", "quote"):
                 # A heading or code at the start: the list is how the page is laid out, and no list.
-                _close_list(items, blocks)
+                close_list(items, blocks)
                 blocks += inner
                 continue
             number = _whole(child.get("value"), number)
             mark = f"{number}. " if element.tag == "ol" else "- "
-            number += 1
+            number += step
             items.append(self._item(inner, mark))
-        _close_list(items, blocks)
+        close_list(items, blocks)
         return blocks
 
     def _item(self, inner: list[Block], mark: str) -> str:
@@ -224,8 +226,9 @@ class Blocks:
         return [Block("text", f"**{text}**")]
 
     def _table(self, element: "HtmlElement") -> list[Block]:
-        if (code := code_cell(element)) is not None:
-            return self._code(code)
+        if cells := code_cells(element):
+            text = "\n".join(code_text(cell, self._dropped) for cell in cells)
+            return [Block("code", fenced(text, language(cells[0])) if self._marks else text)] if text else []
         blocks: list[Block] = []
         for caption in element.iterchildren("caption"):
             blocks += self._element(caption)
@@ -240,31 +243,12 @@ class Blocks:
 
     def _cell(self, element: "HtmlElement") -> str:
         parts = [
-            block.text if block.kind != "code" else _in_line(block.text, marks=self._marks)
+            block.text if block.kind != "code" else in_line(block.text, marks=self._marks)
             for block in self.inside(element)
         ]
         text = " ".join(" ".join(parts).split())
         # At the start of a cell nothing is taken for a heading or a fence.
-        return text[1:] if text.startswith(("\\#", "\\`", "\\~")) else text
-
-
-def _says_same(first: Block, second: Block) -> bool:
-    return first.text.lstrip("#") == second.text.lstrip("#")
-
-
-def _without_repeats(blocks: list[Block]) -> list[Block]:
-    """Leave out rules at the ends and after each other, and headings that say the same again."""
-    kept: list[Block] = []
-    for block in blocks:
-        before = kept[-1] if kept else None
-        if block.kind == "rule" and (before is None or before.kind == "rule"):
-            continue
-        if before is not None and before.kind == block.kind == "heading" and _says_same(before, block):
-            continue
-        kept.append(block)
-    while kept and kept[-1].kind == "rule":
-        kept.pop()
-    return kept
+        return text[1:] if text.startswith(("\\#", "\\-", "\\=")) else text
 
 
 def _entries(element: "HtmlElement", dropped: "Container[HtmlElement]") -> "list[HtmlElement]":
@@ -278,19 +262,6 @@ def _entries(element: "HtmlElement", dropped: "Container[HtmlElement]") -> "list
         else:
             found.append(child)
     return found
-
-
-def _close_list(items: list[str], blocks: list[Block]) -> None:
-    if items:
-        blocks.append(Block("list", "\n".join(items)))
-        items.clear()
-
-
-def _in_line(code: str, *, marks: bool) -> str:
-    if not marks:
-        return code
-    text = " ".join(code.split("\n")[1:-1])
-    return f"`{text}`" if "`" not in text else text
 
 
 def _whole(text: str | None, otherwise: int) -> int:

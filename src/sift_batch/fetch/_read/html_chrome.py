@@ -7,6 +7,8 @@ whoever asks weighs it with what else is known. Next: `html_main`.
 import re
 from typing import TYPE_CHECKING, Final
 
+from .html_names import HEADINGS
+
 if TYPE_CHECKING:
     from lxml.html import HtmlElement
 
@@ -35,11 +37,20 @@ _NAMES: Final = re.compile(
     r"pagination|pager|next-?prev|post-nav\w*|prev-next|"
     r"skip-?(?:link|to)\w*|screen-?reader-?text|visually-?hidden|sr-only|noprint|print-?only|"
     r"author-?(?:bio|box|info|card|profile)|about-author|byline|"
+    r"(?:post-?|message-?|comment-?)?(?:buttons|actions|controls)|(?:post-?|user-?)?signature|"
+    r"votes?|vote-?\w+|likes?|reactions?|(?:sort|filter)(?:s|ing|-?by|-?bar)?|facets?|"
+    r"log-?in(?:-?\w+)?|copyright|(?:reply|comment)-?form|"
     r"tags?|tag-?list|post-?tags|entry-?meta|post-?meta|"
     r"widgets?|toolbar|toc|table-of-contents|edit-?(?:link|this|section)|mw-editsection|jump-?links?"
     r")(?=$|[\s_-])",
     re.IGNORECASE,
 )
+# What writers of documentation call the sections of a text.
+_SECTIONS_TEXT: Final = "section level1 level2 level3 level4 sect1 sect2 sect3"
+_SECTIONS: Final = frozenset(_SECTIONS_TEXT.split())
+_SMALL_FORM: Final = 200
+_TYPED: Final = frozenset({"text", "search", "email", "password", "tel", "url"})
+_WORD: Final = re.compile(r"[^\W\d_]")
 _COMMENTS: Final = re.compile(
     r"(?:^|[\s_-])(?:comments?|commentlist|disqus\w*|respond)(?=$|[\s_-])", re.IGNORECASE
 )
@@ -69,10 +80,29 @@ def is_furniture(element: "HtmlElement") -> bool:
     tag = element.tag
     if element.get("role") in _ROLES:
         return True
+    if tag in ("a", "span") and _in_a_sentence(element):
+        return False
     names = _names(element) if tag in _NAMED else ""
     if tag in _TAGS:
         return not (tag == "aside" and _NOTES.search(names))
     return bool(names) and _NAMES.search(names) is not None
+
+
+def _in_a_sentence(element: "HtmlElement") -> bool:
+    """Tell whether words stand right beside an element, so that it is a part of what they say."""
+    before = element.getprevious()
+    above = element.getparent()
+    left = above.text if before is None and above is not None else before.tail if before is not None else ""
+    return any(_WORD.search(beside or "") for beside in (left, element.tail))
+
+
+def is_small_form(element: "HtmlElement", text: int) -> bool:
+    """Tell whether an element of so much text is a form that is there to be filled in, not to be read."""
+    if element.tag != "form" or text > _SMALL_FORM:
+        return False
+    fields = [*element.iter("textarea", "select")]
+    fields += [field for field in element.iter("input") if (field.get("type") or "text") in _TYPED]
+    return bool(fields) and next(element.iter("pre", "table", *HEADINGS), None) is None
 
 
 def is_comments(element: "HtmlElement") -> bool:
@@ -81,4 +111,17 @@ def is_comments(element: "HtmlElement") -> bool:
 
 
 def _names(element: "HtmlElement") -> str:
-    return f"{element.get('class') or ''} {element.get('id') or ''}"[:500].strip()
+    name = element.get("id") or ""
+    if name and _is_topic(element, name):
+        name = ""
+    return f"{element.get('class') or ''} {name}"[:500].strip()
+
+
+def _is_topic(element: "HtmlElement", name: str) -> bool:
+    """Tell whether the id of an element is the topic of a section of a text: "tags", "copyright"."""
+    if element.tag not in ("section", "div"):
+        return False
+    if not _SECTIONS.isdisjoint((element.get("class") or "").split()):
+        return True
+    heading = next(element.iterchildren(*HEADINGS), None)
+    return heading is not None and any(link.get("href") == f"#{name}" for link in heading.iter("a"))

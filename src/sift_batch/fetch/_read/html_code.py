@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from lxml.html import HtmlElement
 
 _LANGUAGE: Final = re.compile(
-    r"(?:^|\s)(?:language|lang|highlight-source|highlight-text|highlight|brush:|sourceCode)"
-    r"[-\s]?\s*([A-Za-z][A-Za-z0-9+#_.-]{0,20})"
+    r"(?:^|\s)(?:(?:language|lang|highlight-source|highlight-text|highlight)-|sourceCode\s|brush:)\s*"
+    r"([A-Za-z][A-Za-z0-9+#_.-]{0,20})"
 )
 _NO_LANGUAGE_TEXT: Final = """
     default none text plain plaintext txt nohighlight no-highlight highlight notranslate console-output
@@ -25,7 +25,7 @@ _NO_LANGUAGE: Final = frozenset(_NO_LANGUAGE_TEXT.split())
 _NUMBERS_TEXT: Final = """
     linenos lineno linenumber linenumbers line-number line-numbers line-numbers-rows gutter blob-num
     hljs-ln-numbers lnt ln rouge-gutter copy copybtn copy-button copy-code-button code-copy btn-clipboard
-    react-code-line-number
+    react-code-line-number blob-num-addition linenum line-num
     """
 _NUMBERS: Final = frozenset(_NUMBERS_TEXT.split())
 _SILENT: Final = frozenset({"script", "style", "button", "template", "svg", "select", "textarea", "noscript"})
@@ -80,6 +80,8 @@ def _new_line(pieces: list[str]) -> None:
 def is_number(element: "HtmlElement") -> bool:
     """Tell whether an element shows line numbers or copies the code, and is none of it."""
     name = element.get("class")
+    if element.get("data-line-number") is not None and not (element.text or "").strip():
+        return True
     return bool(name) and not _NUMBERS.isdisjoint(name.lower().split())
 
 

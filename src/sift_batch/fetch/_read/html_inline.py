@@ -9,7 +9,9 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from .html_code import without_numbers
-from .html_names import CODE, DELETED, EMPHASIS, SILENT, STRONG
+from .html_escape import escaped
+from .html_formula import formula, lowered, raised
+from .html_names import CODE, DELETED, EMPHASIS, HEADINGS, SILENT, STRONG
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -22,17 +24,19 @@ _BLANKS: Final = re.compile(r"\s+")
 _AROUND_BREAK: Final = re.compile(r" *\n *")
 _BREAKS: Final = re.compile(r"\n{2,}")
 _TICKS: Final = re.compile("`+")
-_POWER: Final = re.compile(r"[+\-\u2212]?[0-9]+|[nmkijxy]")
 _BREAK: Final = "\0"  # a line break while blanks are collapsed; no page's text holds NUL
 _JOINT: Final = "\1"  # stands between two marks that must not grow together
 
 # Signs that a heading's own link carries, and what they look like.
-_PERMALINKS: Final = frozenset({"¶", "#", "§", "🔗", "\uf0c1", "link", "permalink", "anchor"})
+_PERMALINKS: Final = frozenset({"¶", "#", "§", "🔗", "\uf0c1"})
+# In a sentence these are words, in a heading they are such signs.
+_PERMALINK_WORDS: Final = frozenset({"link", "permalink", "anchor", "direct link", "copy link"})
 _PERMALINK_CLASSES_TEXT: Final = """
     headerlink anchor anchorjs-link heading-anchor header-anchor hash-link permalink anchor-link
     octicon-link headinglink doc-anchor section-link mw-editsection toclink-permalink
     """
 _PERMALINK_CLASSES: Final = frozenset(_PERMALINK_CLASSES_TEXT.split())
+_EDITS: Final = frozenset({"edit", "edit source", "edit section", "bearbeiten", "modifier", "editar", "編集"})
 
 
 class Inline:
@@ -54,11 +58,17 @@ class Inline:
 
     def of(self, element: "HtmlElement") -> str:
         """Return all of an element's content as one raw piece."""
-        pieces = [element.text or ""]
+        pieces = [self.words(element.text)]
         for child in element:
             pieces.append(self.element(child))
-            pieces.append(child.tail or "")
+            pieces.append(self.words(child.tail))
         return "".join(pieces)
+
+    def words(self, text: str | None) -> str:
+        """Return a run of the page's own text as a raw piece."""
+        if not text:
+            return ""
+        return escaped(text) if self.marks else text
 
     def line(self, element: "HtmlElement") -> str:
         """Return all of an element's content on one line."""
@@ -76,18 +86,24 @@ class Inline:
         if tag == "a":
             return self._link(element)
         if tag == "math":
-            return self._math(element)
+            return formula(element, marks=self.marks)
+        if tag == "ruby":
+            return self._ruby(element)
         if tag == "input":
             return self._box(element)
         if tag == "wbr" or tag in SILENT:
             return ""
         if tag in CODE:
             return self._code(element)
+        if tag == "span" and _is_edit(element):
+            return ""
         inner = self.of(element)
         if tag == "q":
             return f"“{inner.strip()}”"
         if tag == "sup":
-            return self._raised(element, inner)
+            return raised(element, inner)
+        if tag == "sub":
+            return lowered(element, inner)
         if not self.marks:
             return inner
         if tag in STRONG:
@@ -164,21 +180,18 @@ class Inline:
             return self.linked(code, links[0].get("href"))
         return code
 
-    def _math(self, element: "HtmlElement") -> str:
-        text = element.get("alttext") or ""
-        for note in element.iter("annotation"):
-            if "tex" in (note.get("encoding") or "").lower():
-                text = note.text or text
-        text = " ".join(text.split()) or " ".join("".join(element.itertext()).split())
-        return f"${text}$" if text and self.marks else text
-
-    def _raised(self, element: "HtmlElement", inner: str) -> str:
-        # 10<sup>6</sup> is not 106.
-        text = inner.strip()
-        before = element.getprevious()
-        left = (element.getparent().text if before is None else before.tail) or ""
-        after_number = left[-1:].isalnum() or left[-1:] == ")"
-        return f"^{text}" if after_number and _POWER.fullmatch(text) else inner
+    def _ruby(self, element: "HtmlElement") -> str:
+        """Return a word with how it is read behind it, so that the word itself stays in one piece."""
+        word = [element.text or ""]
+        readings = []
+        for child in element:
+            if child.tag in ("rt", "rtc"):
+                readings.append("".join(child.itertext()).strip())
+            elif child.tag != "rp":
+                word.append(self.element(child))
+            word.append((child.tail or "").strip())
+        reading = "".join(readings)
+        return "".join(word) + (f"({reading})" if reading else "")
 
     def _box(self, element: "HtmlElement") -> str:
         above = element.getparent()
@@ -199,8 +212,21 @@ def is_permalink(element: "HtmlElement", text: str) -> bool:
         return False
     if text.lower() in _PERMALINKS:
         return True
-    classes = (element.get("class") or "").lower().split()
-    return len(text) < 3 and not _PERMALINK_CLASSES.isdisjoint(classes)
+    signed = not _PERMALINK_CLASSES.isdisjoint((element.get("class") or "").lower().split())
+    if text.lower() in _PERMALINK_WORDS:
+        above = element.getparent()
+        return signed or (above is not None and above.tag in HEADINGS)
+    return len(text) < 3 and signed
+
+
+def _is_edit(element: "HtmlElement") -> bool:
+    """Tell whether an element is the link of a wiki's heading by which one changes the section."""
+    if "mw-editsection" in (element.get("class") or ""):
+        return True
+    above = element.getparent()
+    if above is None or above.tag not in HEADINGS or element.find(".//a") is None:
+        return False
+    return "".join(element.itertext()).strip(" []()\n").casefold() in _EDITS
 
 
 def _around(mark: str, inner: str) -> str:

@@ -4,16 +4,17 @@ The extractor chooses text, and we look up where on the page that text stands: s
 lists beside it, which it often loses, are still there, and the page's own tree is what gets written.
 Where the page marks its content, or the extractor found little of what there is, the marked part (or the
 body) without its furniture is taken instead: a page of links, a forum or a table must not come out empty.
-Next: `html_blocks`, which writes it.
+Next: `html_kept`, which looks up the text, and `html_blocks`, which writes it.
 """
 
 from typing import TYPE_CHECKING, Final
 
-from .html_chrome import is_comments, is_furniture, is_hidden, is_navigation
+from .html_chrome import is_comments, is_furniture, is_hidden, is_small_form
 from .html_extractor import Extract, as_html, extract
+from .html_kept import kept_part
 from .html_measure import Size, measure
-from .html_names import BLOCKS, HEADINGS
-from .html_tables import is_layout
+from .html_title import titled
+from .html_ways import drop_ways
 
 if TYPE_CHECKING:
     from lxml.html import HtmlElement
@@ -34,10 +35,6 @@ _ALL: Final = 0.98
 _FEW: Final = 500
 _TINY: Final = 200
 _ENOUGH_OF_FEW: Final = 0.75
-_CORE: Final = 0.9
-# Not entered in search of the part that holds all: they are read as a whole.
-_WHOLE_TEXT: Final = "blockquote dl li ol p pre table tbody td th thead tr ul"
-_WHOLE: Final = frozenset(_WHOLE_TEXT.split())
 
 Choice = tuple["list[HtmlElement]", "set[HtmlElement]"]
 
@@ -60,7 +57,8 @@ def main_content(page: "Page") -> Choice:
             return [as_html(found.tree)], set()
     choice = _Choice(sizes, shown=shown)
     roots = choice.marked(body) or choice.kept(body)
-    return _titled(page, roots, choice.dropped)
+    drop_ways(roots, sizes, choice.dropped)
+    return titled(page, roots, choice.dropped)
 
 
 def whole_body(page: "Page") -> Choice:
@@ -129,6 +127,7 @@ class _Choice:
                 continue
             named = inner.text < 0.6 * total and (
                 is_furniture(child)
+                or is_small_form(child, inner.text)
                 or (comments and is_comments(child))
                 or (_is_site_header(child) and not _is_heading(child, inner))
             )
@@ -146,71 +145,9 @@ class _Choice:
         """Return the part that holds all text which the extractor kept."""
         # What the page marks as its content holds it, unless the extractor found much elsewhere.
         within = self.root if self._sizes[self.root].kept > 0.6 * self._sizes[body].kept else body
-        kept = self._sizes[within].kept
-        wide = self._holder(within, kept)
-        core = self._holder(wide, _CORE * kept)
+        wide = kept_part(within, self._sizes, self.dropped, self._sizes[self.root].text)
         self.dropped.update(element for element in wide.iter("*") if self._gone(element))
-        self._choose(wide, core, inside=wide is core)
         return [wide]
-
-    def _holder(self, root: "HtmlElement", enough: float) -> "HtmlElement":
-        """Return the innermost element that holds `enough` kept text."""
-        while True:
-            inner = None
-            for child in root:
-                size = self._sizes.get(child)
-                if size is not None and size.kept >= enough and child.tag in BLOCKS:
-                    inner = child
-            if inner is None or inner.tag in _WHOLE:
-                return root
-            root = inner
-
-    def _choose(self, parent: "HtmlElement", core: "HtmlElement", *, inside: bool) -> None:
-        """Drop what the extractor did not keep, but what belongs to the kept text beside it."""
-        children = [child for child in parent if child in self._sizes]
-        for at, child in enumerate(children):
-            size = self._sizes[child]
-            if size.kept and is_navigation(child) and 2 * size.text < self._sizes[self.root].text:
-                self.dropped.add(child)
-            elif size.kept:
-                if len(child) and not (child.tag == "table" and not is_layout(child, self.dropped)):
-                    self._choose(child, core, inside=inside or child is core)
-            elif child.tag in BLOCKS:
-                if not inside or not self._belongs(child, at, children):
-                    self.dropped.add(child)
-            elif size.text and (not inside or any(element.tag in BLOCKS for element in child.iter())):
-                self.dropped.add(child)
-
-    def _belongs(self, element: "HtmlElement", at: int, children: "list[HtmlElement]") -> bool:
-        """Tell whether a block that was not kept belongs to its neighbours that were."""
-        if is_furniture(element) or is_comments(element):
-            return False
-        tag, size = element.tag, self._sizes[element]
-        if tag in ("figure", "pre") or not size.text:
-            return True
-        density = size.link / size.text
-        if tag in ("li", "dt", "dd"):
-            return density < 0.6
-        before = self._neighbour(children, range(at - 1, -1, -1))
-        after = self._neighbour(children, range(at + 1, len(children)))
-        if tag in HEADINGS:
-            return bool(after)
-        if density > 0.4:
-            return False
-        if tag in ("table", "dl", "blockquote"):
-            return before is not False
-        if tag == "p":
-            return bool(before and after)
-        holds = element.find(".//pre") is not None or element.find(".//table") is not None
-        return holds and bool(before or after)
-
-    def _neighbour(self, children: "list[HtmlElement]", places: range) -> bool | None:
-        """Tell whether the next of the children with text was kept; None if there is none."""
-        for place in places:
-            size = self._sizes[children[place]]
-            if size.text:
-                return size.kept > 0
-        return None
 
 
 def _comments(root: "HtmlElement", sizes: "dict[HtmlElement, Size]") -> int:
@@ -237,37 +174,3 @@ def _is_site_header(element: "HtmlElement") -> bool:
 
 def _is_heading(element: "HtmlElement", size: Size) -> bool:
     return element.find(".//h1") is not None and 2 * size.link <= size.text
-
-
-def _titled(page: "Page", roots: "list[HtmlElement]", dropped: "set[HtmlElement]") -> Choice:
-    """Put the page's own heading before its content where that has none."""
-    if any(_is_read(heading, dropped) for root in roots for heading in root.iter("h1")):
-        return roots, dropped
-    title = " ".join((page.root.findtext(".//title") or "").split()).casefold()
-    for heading in page.body.iter("h1"):
-        text = " ".join("".join(heading.itertext()).split()).casefold()
-        if text and text in title:
-            if heading in dropped and any(root in heading.iterancestors() for root in roots):
-                dropped.discard(heading)
-                if _is_read(heading, dropped):
-                    break
-            return [heading, *roots], dropped
-    return _with_plain_title(page.body, roots, dropped, title)
-
-
-def _with_plain_title(
-    body: "HtmlElement", roots: "list[HtmlElement]", dropped: "set[HtmlElement]", title: str
-) -> Choice:
-    """Put a block that says the page's title, and is no heading, before the content as one."""
-    if title and body.find(".//h1") is None:
-        for element in body.iter("div", "p", "td", "center"):
-            if len(element) < 3 and " ".join("".join(element.itertext()).split()).casefold() == title:
-                element.tag = "h1"
-                dropped.discard(element)
-                read = any(root in element.iterancestors() for root in roots) and _is_read(element, dropped)
-                return ([] if read else [element]) + roots, dropped
-    return roots, dropped
-
-
-def _is_read(element: "HtmlElement", dropped: "set[HtmlElement]") -> bool:
-    return element not in dropped and not any(above in dropped for above in element.iterancestors())

@@ -82,24 +82,50 @@ class _Lines:
 
 
 class _Links:
-    """A parser's target that gathers links, each once, without their texts."""
+    """A parser's target that gathers links, the first of equal ones, with their texts."""
 
-    def __init__(self, links: Links) -> None:
+    def __init__(self, url: str) -> None:
         self.lines: list[str] = []
-        self._links = links
+        self._url = url
+        self._links = Links(url)
+        self._based = False
         self._seen: set[str] = set()
+        self._href = self._rel = ""  # the link that is open, if it has not been seen
+        self._text: list[str] = []
 
     def start(self, tag: str, attrib: dict[str, str]) -> None:
-        if tag not in ("a", "area"):
-            return
-        href = self._links.absolute(attrib.get("href"))
-        if href and href not in self._seen:
-            self._seen.add(href)
-            rel = " ".join((attrib.get("rel") or "").split())
-            self.lines.append(json.dumps({"text": "", "href": href, "rel": rel}, ensure_ascii=False))
+        if tag == "base" and not self._based and attrib.get("href"):
+            self._links, self._based = Links(self._url, attrib["href"]), True
+        elif tag == "img" and self._href:
+            self._text.append(f" {attrib.get('alt') or ''} ")
+        elif tag in ("a", "area"):
+            self._flush()
+            href = self._links.absolute(attrib.get("href"))
+            if href and href not in self._seen:
+                self._seen.add(href)
+                self._href, self._rel = href, " ".join((attrib.get("rel") or "").split())
+                if tag == "area":
+                    self._text.append(attrib.get("alt") or "")
+                    self._flush()
+
+    def end(self, tag: str) -> None:
+        if tag == "a":
+            self._flush()
+
+    def data(self, data: str) -> None:
+        if self._href:
+            self._text.append(data)
 
     def close(self) -> list[str]:
+        self._flush()
         return self.lines
+
+    def _flush(self) -> None:
+        if self._href:
+            entry = {"text": " ".join("".join(self._text).split()), "href": self._href, "rel": self._rel}
+            self.lines.append(json.dumps(entry, ensure_ascii=False))
+        self._href = ""
+        self._text.clear()
 
 
 def stream_text(source: str, *, marks: bool) -> str:
@@ -108,8 +134,8 @@ def stream_text(source: str, *, marks: bool) -> str:
 
 
 def stream_links(source: str, url: str) -> str:
-    """Return the links of a page as JSON lines, without their texts."""
-    return "\n".join(_feed(source, _Links(Links(url))))
+    """Return the links of a page as JSON lines, like `link_lines`."""
+    return "\n".join(_feed(source, _Links(url)))
 
 
 def _feed(source: str, target: "_Lines | _Links") -> list[str]:

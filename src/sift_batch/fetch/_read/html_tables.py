@@ -6,6 +6,7 @@ lays the page out is read cell by cell. Cells are rendered by whoever calls. Nex
 
 from typing import TYPE_CHECKING, Final
 
+from .html_code import is_number
 from .html_names import HEADINGS
 
 if TYPE_CHECKING:
@@ -35,17 +36,27 @@ def _cells(row: "HtmlElement") -> "list[HtmlElement]":
     return [cell for cell in row if cell.tag in ("td", "th")]
 
 
-def code_cell(table: "HtmlElement") -> "HtmlElement | None":
-    """Return the code of a table that only puts line numbers beside it."""
-    rows = list(rows_of(table))
-    if len(rows) != 1:
-        return None
-    cells = _cells(rows[0])
-    if len(cells) != 2 or (cells[0].find(".//pre") is None and "lineno" not in (cells[0].get("class") or "")):
-        return None
-    if not "".join(cells[0].itertext()).replace("\n", "").replace(" ", "").isdigit():
-        return None
-    return cells[1].find(".//pre")
+def code_cells(table: "HtmlElement") -> "list[HtmlElement]":
+    """Return the parts of a table that only puts line numbers beside code; [] for other tables.
+
+    Highlighters write either one row, with all numbers in one cell and the code in the other, or a row for
+    each line.
+    """
+    rows = [_cells(row) for row in rows_of(table)]
+    if not rows or any(len(cells) != 2 or not _numbers(cells[0]) for cells in rows):
+        return []
+    if len(rows) > 1:
+        # Rows with a number in front are data unless the cell itself says that the number is one of a line.
+        return [code for number, code in rows] if all(is_number(number) for number, _code in rows) else []
+    number, code = rows[0]
+    if (inner := code.find(".//pre")) is not None:
+        return [inner] if is_number(number) or number.find(".//pre") is not None else []
+    return [code] if is_number(number) and code.find(".//code") is not None else []
+
+
+def _numbers(cell: "HtmlElement") -> bool:
+    text = "".join("".join(cell.itertext()).split())
+    return text.isdigit() or (not text and is_number(cell))
 
 
 def is_layout(table: "HtmlElement", dropped: "Container[HtmlElement]") -> bool:
@@ -61,9 +72,17 @@ def is_layout(table: "HtmlElement", dropped: "Container[HtmlElement]") -> bool:
         for cell in cells:
             if len(cell) and _lays_out(cell, dropped):
                 return True
-    if widest > _WIDEST:
+    if widest > _WIDEST or _has_icon(table, rows):
         return True
     return widest < 2 and not (rows > 1 and table.find(".//th") is not None)
+
+
+def _has_icon(table: "HtmlElement", rows: int) -> bool:
+    """Tell whether a picture stands beside all rows: the sign of a warning or a note."""
+    cells = _cells(next(rows_of(table))) if rows > 1 else []
+    if not cells or _span(cells[0], "rowspan", _MOST_SPAN) < rows:
+        return False
+    return cells[0].find(".//img") is not None and not "".join(cells[0].itertext()).strip()
 
 
 def _lays_out(cell: "HtmlElement", dropped: "Container[HtmlElement]") -> bool:

@@ -12,11 +12,14 @@ from typing import Final
 from lxml import etree, html
 
 from .html_links import Links
+from .html_names import HEADINGS
 
 # More tags than a page has. A tree of them fits no worker; the stream needs no memory for them.
 MOST_TAGS: Final = 200_000
 # Deeper than pages are. The parser stops at 255 and drops what is below.
 DEEPEST: Final = 120
+# The parser's own limit for one attribute or one run of text, in bytes.
+_LONGEST_TOKEN: Final = 10_000_000 // 4
 
 _NO_TEXT: Final = re.compile("[\x00-\x08\x0b\x0e-\x1f\ufffe\uffff]")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -58,9 +61,22 @@ def parse(source: str, url: str) -> Page | None:
             root = html.Element("html")
         else:
             return None
+    elif len(source) > _LONGEST_TOKEN and not "".join(root.itertext()).strip():
+        # The parser has passed over a token that is too long for it, and all that follows.
+        return None
+    for drawing in root.iter("svg"):
+        # A browser closes a drawing at the first element of a page in it; one that was never closed
+        # would hide the rest of the page.
+        if next(drawing.iter("p", "div", "ul", "ol", "table", *HEADINGS), None) is not None:
+            drawing.tag = "div"
     elements = _elements(root)
     if elements is None:
         return None
+    for entry in list(root.iter("dt", "dd")):
+        # The parser nests terms, and definitions, that follow each other unclosed.
+        above = entry.getparent()
+        if above is not None and above.tag in ("dt", "dd"):
+            above.addnext(entry)
     body = root.find("body")
     return Page(root, root if body is None else body, Links(url, _base(root)), elements)
 

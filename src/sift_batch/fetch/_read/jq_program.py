@@ -12,7 +12,6 @@ from typing import Any, Final, NamedTuple, NoReturn, Protocol
 
 from .._document import ReadError
 from .json_place import Place, place_of_fault, place_of_value
-from .selecting import no_match
 
 OUTPUTS: Final = 1_000
 """A program gives at most so many lines."""
@@ -102,7 +101,7 @@ def run(program: str, source: str) -> Ran:
         _no_json(Place(source.count("\n", 0, nul) + 1, nul - source.rfind("\n", 0, nul)))
     lines, facts = _outputs(_ready(program, source), source)
     if not lines and not facts:
-        facts |= no_match(len(source))
+        facts |= _no_output(len(source))
     if _is_lossy(source, lines):
         facts["lossy_numbers"] = True
     return Ran("\n".join(lines), facts)
@@ -146,6 +145,11 @@ def _outputs(program: _Program, source: str) -> tuple[list[str], dict[str, Any]]
     if not done and not lines and not source.strip(" \t\r\n\ufeff"):
         _no_json(Place(1, 1))
     return lines, {}
+
+
+def _no_output(chars: int) -> dict[str, Any]:
+    hint = f"the jq program gave no output for the document of {chars} characters; . gives all of it"
+    return {"code": "no_match", "hint": hint}
 
 
 def _too_many(lines: list[str]) -> dict[str, Any]:

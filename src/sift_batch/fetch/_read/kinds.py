@@ -61,6 +61,8 @@ _SOURCE_NAMES: Final = """
 """
 _SOURCES: Final = frozenset(f"application/{name}" for name in _SOURCE_NAMES.split())
 _CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f]+")
+MAY_HOLD_NUL: Final = frozenset({"text", "markdown", "source"})
+"""Kinds of text that a NUL does not spoil: it goes with the other control characters."""
 _SPOKEN: Final = {"image": "an image", "audio": "sound", "video": "a video", "font": "a font"}
 _MAGIC: Final = b"%PDF-"
 _MAGIC_WITHIN: Final = 1_024
@@ -87,9 +89,12 @@ def kind_of(media: str, body: bytes) -> Kind:
         if media or not _is_plain(body):
             return "bytes"
         return "text"
-    if (b"\0" in body and not has_wide_mark(body)) or _is_pdf_inside(body):
+    if _is_pdf_inside(body):
         return "bytes"
-    return _by_media(media)
+    kind = _by_media(media)
+    if b"\0" in body and not has_wide_mark(body) and not (kind in MAY_HOLD_NUL and _is_text_but_nul(body)):
+        return "bytes"
+    return kind
 
 
 def says_pdf(media: str) -> bool:
@@ -128,6 +133,15 @@ def _is_plain(body: bytes) -> bool:
     if has_wide_mark(body):
         return True
     return b"\0" not in body and not _NO_TEXT.search(body)
+
+
+def _is_text_but_nul(body: bytes) -> bool:
+    # A program or an image under the wrong name has bytes that no text has beside its NULs.
+    try:
+        body.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return not _NO_TEXT.search(body)
 
 
 def _is_pdf_inside(body: bytes) -> bool:

@@ -45,8 +45,8 @@ class Match(Protocol):
 class Pattern(Protocol):
     """A compiled pattern."""
 
-    def search(self, text: bytes) -> Match | None:
-        """Return the first match anywhere in `text`."""
+    def search(self, text: bytes, pos: int = 0) -> Match | None:
+        """Return the first match anywhere in `text` that begins at byte `pos` or later."""
         ...
 
 

@@ -37,15 +37,16 @@ _BYTES_HINT: Final = "mode meta tells what is known of it, mode raw gives its by
 class Page:
     """A document as text, on its way to a reading, with the facts found so far.
 
-    `lines` says that each line is a block of its own, `marks` that page marks are in the text, `whole`
-    that it is of no use in part, `by_line` that it is cut at line ends. `nothing` is the hint for a
-    text that has nothing in it.
+    `lines` says that each line is a block of its own, `marks` that page marks are in the text, `markup`
+    that its headings and fences are marked, `whole` that it is of no use in part, `by_line` that it is
+    cut at line ends. `nothing` is the hint for a text that has nothing in it.
     """
 
     text: str
     facts: dict[str, Any] = field(default_factory=dict)
     lines: bool = False
     marks: bool = False
+    markup: bool = True
     whole: bool = False
     by_line: bool = False
     nothing: str = "there is nothing to read in the document; mode raw gives it as it was served"
@@ -62,7 +63,7 @@ def page(document: Document, options: Options) -> Page:
     if kind in ("bytes", "pdf"):
         return _bytes(body, head.media, options, facts)
     decoded = charset.decode(body, head.label)
-    if "\0" in decoded.text:
+    if "\0" in decoded.text and kind not in kinds.MAY_HOLD_NUL:
         return _bytes(body, head.media, options, facts)
     facts["charset"] = decoded.charset
     if options.mode == "raw":
@@ -145,7 +146,8 @@ def _html(source: str, url: str, options: Options, facts: dict[str, Any]) -> Pag
         nothing = "the page has no links; mode full gives its text"
         return Page(text=text, facts=facts, lines=True, by_line=True, nothing=nothing)
     other = "mode html gives its source" if mode == "full" else "mode full gives all that there is"
-    return Page(text=text, facts=facts, nothing=f"the page has no text without its scripts; {other}")
+    nothing = f"the page has no text without its scripts; {other}"
+    return Page(text=text, facts=facts, markup=mode != "text", nothing=nothing)
 
 
 def _told(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -158,7 +160,11 @@ def _pdf(body: bytes, options: Options, facts: dict[str, Any]) -> Page:
     if options.mode == "meta":
         return _pdf_object(body, facts)
     if options.jq:
-        raise ReadError("bad_option", "the document is a PDF and no JSON", hint="leave the option jq out")
+        raise ReadError(
+            "bad_option",
+            "the document is a PDF and no JSON (line 1, column 1)",
+            hint="leave the option jq out",
+        )
     _refuse_html_modes(options)
     with pdf.opened(body) as document:
         facts = facts | _told(pdf.facts(document))
@@ -219,7 +225,7 @@ def _text(kind: Kind, text: str, url: str, media: str, *, markup: bool) -> Page:
         from . import delimited
 
         try:
-            return Page(text=delimited.table(text, tabs=kind == "tsv", markup=markup))
+            return Page(text=delimited.table(text, tabs=kind == "tsv", markup=markup), markup=markup)
         except delimited.NoTable:
             pass
     return Page(text=kinds.unchanged(text), by_line=kind != "markdown")
@@ -228,4 +234,4 @@ def _text(kind: Kind, text: str, url: str, media: str, *, markup: bool) -> Page:
 def _feed(found: "Feed", *, markup: bool) -> Page:
     from . import feed
 
-    return Page(text=feed.written(found, markup=markup), facts=dict(found.facts))
+    return Page(text=feed.written(found, markup=markup), facts=dict(found.facts), markup=markup)

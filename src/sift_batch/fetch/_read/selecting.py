@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ..._model.values import Options
 from . import grep, question
-from .blocks import split
+from .blocks import Block, split
 from .pattern import compile_pattern
 
 
@@ -18,26 +18,31 @@ class Selected(NamedTuple):
     facts: dict[str, Any]
 
 
-def select(text: str, options: Options, *, lines: bool, marks: bool) -> Selected:
+def select(text: str, options: Options, *, lines: bool, marks: bool, markup: bool = True) -> Selected:
     """Return what `options` choose from `text`: all of it without grep and question.
 
     `lines`: the text is jq's or the links mode's output, where each line is a block and nothing is a
-    heading. `marks`: the text is a PDF's, whose `[page 3 of 12]` lines are page marks.
+    heading. `marks`: the text is a PDF's, whose `[page 3 of 12]` lines are page marks. `markup`: what
+    looks like a heading or a fence is one, which it is not in mode text, where markup was left out.
     Raises `ReadError` `bad_option` for a pattern that is not sound.
     """
     if not options.grep and not options.question:
         return Selected(text, {})
     facts: dict[str, Any] = {}
-    blocks = split(text, lines=lines, marks=marks) if options.question or options.context else []
+    blocks: list[Block] = []
+    if options.question or options.context:
+        blocks = split(text, lines=lines, marks=marks, markup=markup)
     among: set[int] | None = None
     content = ""
     if options.grep:
-        found = grep.find(text, compile_pattern(options.grep), marks=marks)
+        pattern = compile_pattern(options.grep)
+        found = grep.find(text, pattern, marks=marks)
         facts["matches"] = len(found)
+        held = grep.holders(text, found, blocks, pattern) if blocks else []
         if options.question:
-            among = set(grep.blocks_of(found, blocks))
+            among = {index for _, index in held}
         else:
-            content = grep.groups(text, found, blocks) if options.context else grep.lines(text, found)
+            content = grep.groups(text, held, blocks) if options.context else grep.lines(text, found)
     if options.question:
         content, passages = question.select(
             text, blocks, options.question, among=among, context=options.context is not False
@@ -46,6 +51,11 @@ def select(text: str, options: Options, *, lines: bool, marks: bool) -> Selected
     if not content:
         facts |= no_match(len(text))
     return Selected(content, facts)
+
+
+def nothing(options: Options) -> dict[str, Any]:
+    """Return the facts of a choice from a text that has nothing in it."""
+    return ({"matches": 0} if options.grep else {}) | ({"passages": []} if options.question else {})
 
 
 def no_match(chars: int) -> dict[str, str]:
