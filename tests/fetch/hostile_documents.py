@@ -14,7 +14,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hostile_talk import Act, Switch, Talk, answer
 from pdf_bombs import BOMBS
@@ -24,7 +24,6 @@ from sift_batch import Options
 _MIB = 2**20
 _READ = ("",)
 _EITHER = ("", "extract_failed")
-_BROKEN = ("extract_failed",)
 _HTML, _JSON, _TEXT = "text/html; charset=utf-8", "application/json", "text/plain; charset=utf-8"
 
 
@@ -37,25 +36,25 @@ class Case:
     content_type: str
     codes: tuple[str, ...] = _READ
     says: str = ""
-    options: Options = Options()
+    options: Options = field(default_factory=Options)
     headers: tuple[str, ...] = ()
     slow: bool = False
 
 
-def _html(source: str, says: str = "end", codes: tuple[str, ...] = _READ, **more: object) -> Case:
-    slow = bool(more.pop("slow", False))
-    return Case("html", source.encode, _HTML, codes, says, Options(**more), slow=slow)  # type: ignore[arg-type]
+def _html(source: str, says: str = "end", **options: str) -> Case:
+    return Case("html", source.encode, _HTML, _READ, says, Options(**options))  # type: ignore[arg-type]
 
 
 def _nested(tag: str, count: int = 100_000) -> Case:
-    return Case("html", lambda: f"<{tag}>".encode() * count + b"<p>the end", _HTML, _EITHER, "end")
+    says = "" if tag == "svg" else "end"  # so deep in a drawing nobody looks for text
+    return Case("html", lambda: f"<{tag}>".encode() * count + b"<p>the end", _HTML, _EITHER, says)
 
 
-def _many(begin: str, item: str, count: int, **options: str) -> Case:
+def _many(begin: str, item: str, count: int, says: str = "", **options: str) -> Case:
     def body() -> bytes:
         return (begin + item * count + "<p>the end of it").encode()
 
-    return Case("html", body, _HTML, _EITHER, options=Options(**options), slow=True)  # type: ignore[arg-type]
+    return Case("html", body, _HTML, _EITHER, says, Options(**options), slow=True)  # type: ignore[arg-type]
 
 
 _BOMB_PAGE = b"<p>" + b"a" * (20 * _MIB)
@@ -69,13 +68,17 @@ HTML = {
     "paragraphs_60000": _many("", "<p>.</p>", 60_000),
     "items_1000000": _many("<ul>", "<li>x", 1_000_000),
     "items_1000000_text": _many("<ul>", "<li>x", 1_000_000, mode="text"),
-    "items_1000000_grep": _many("<ul>", "<li>x", 1_000_000, grep="end"),
-    "items_1000000_links": _many("<ul>", "<li><a href=/x>x</a>", 450_000, mode="links"),
+    "items_1000000_grep": _many("<ul>", "<li>x", 1_000_000, "the end", grep="end"),
+    "items_1000000_links": _many("<ul>", "<li><a href=/x>x</a>", 450_000, '"text": "x"', mode="links"),
     "attribute_10_mb": Case(
         "html", lambda: b'<p title="' + b"a" * (10 * _MIB - 40) + b'">hello</p>', _HTML, _EITHER, "hello"
     ),
     "attributes_300000": Case(
-        "html", lambda: b"<p " + b" ".join(b"a%d=1" % n for n in range(300_000)) + b">hello", _HTML, _EITHER
+        "html",
+        lambda: b"<p " + b" ".join(b"a%d=1" % n for n in range(300_000)) + b">hello",
+        _HTML,
+        _EITHER,
+        slow=True,
     ),
     "one_word_9_mb": Case("html", lambda: b"a" * (9 * _MIB) + b" end", _HTML, _EITHER, slow=True),
     "less_than_signs": Case("html", lambda: b"<p>a</p>" + b"<" * _MIB, _HTML, _EITHER),
@@ -94,9 +97,10 @@ HTML = {
         lambda: b"<table><tr>" + b"<td rowspan=65534 colspan=1000>x" * 500 + b"<tr>" * 9_000 + b"</table>end",
         _HTML,
         _EITHER,
+        slow=True,
     ),
     "external_entity": _html("<!DOCTYPE x [<!ENTITY y SYSTEM 'file:///etc/passwd'>]><p>&y; the end"),
-    "nul_in_html": Case("html", lambda: b'<p val="x\0">a\0b</p>', _HTML, ("unsupported_type",)),
+    "nul_in_html": Case("html", lambda: b'<p val="x\0">a\0b</p>', _HTML, ("", "unsupported_type")),
     "xml_declaration": _html("<?xml version='1.0' encoding='utf-8'?><html><body><p>the end of the page"),
     "noncharacters": _html("<p>a\ufffe\x0c\ufeff\ufeffb the end"),
     "surrogate_entity": _html("<title>&#xd83d;</title><p>&#xd83d; the end"),
@@ -106,15 +110,21 @@ HTML = {
             f'<img alt="i{n}" src="data:image/png;base64,{base64.b64encode(bytes(240_000)).decode()}">'
             for n in range(21)
         )
-        + '<p style="background:url(data:image/png;base64,AAAA)">words</p><a href="data:text/html,x">link</a>',
+        + '<p style="background:url(data:image/png;base64,AA)">b</p><a href="data:text/html,x">a</a>',
         mode="full",
     ),
-    "script_links": _html("<p>the end<a href='javascript:alert(1)'>x</a><a href='\x01http://a'>y</a>", mode="full"),
+    "script_links": _html(
+        "<p>the end<a href='javascript:alert(1)'>x</a><a href='\x01http://a'>y</a>", mode="full"
+    ),
 }
 
 PACKED = {
     "gzip_html_bomb": Case(
-        "packed", lambda: gzip.compress(_BOMB_PAGE), _HTML, ("too_large",), headers=("Content-Encoding: gzip",)
+        "packed",
+        lambda: gzip.compress(_BOMB_PAGE),
+        _HTML,
+        ("too_large",),
+        headers=("Content-Encoding: gzip",),
     ),
     "gzip_under_the_cap": Case(
         "packed",
@@ -150,8 +160,11 @@ PACKED = {
 }
 
 
+_PDF_SLOW = frozenset({"a million paths", "forms in forms"})
+
+
 def _pdf(name: str) -> Case:
-    return Case("pdf", BOMBS[name], "application/pdf", ("", "extract_failed", "unsupported_type"), slow=True)
+    return Case("pdf", BOMBS[name], "application/pdf", _EITHER, slow=name in _PDF_SLOW)
 
 
 PDF = {
@@ -176,26 +189,30 @@ def _laughs(depth: int, width: int) -> bytes:
     return f"{head}<rss><channel><title>t</title>{item}</channel></rss>".encode()
 
 
-def _feed(body: Callable[[], bytes], codes: tuple[str, ...] = _EITHER) -> Case:
-    return Case("feed", body, "application/rss+xml", codes)
+def _feed(body: Callable[[], bytes], *, slow: bool = False) -> Case:
+    return Case("feed", body, "application/rss+xml", _EITHER, slow=slow)
 
 
 FEED = {
     "feed_laughs": _feed(lambda: _laughs(10, 10)),
     "feed_quadratic": _feed(
-        lambda: b'<!DOCTYPE rss [<!ENTITY a "%s">]><rss><channel><title>%s</title></channel></rss>'
-        % (b"a" * 100_000, b"&a;" * 50_000)
+        lambda: (
+            b'<!DOCTYPE rss [<!ENTITY a "%s">]><rss><channel><title>%s</title></channel></rss>'
+            % (b"a" * 100_000, b"&a;" * 50_000)
+        )
     ),
     "feed_external": _feed(
-        lambda: b'<!DOCTYPE rss [<!ENTITY a SYSTEM "file:///etc/passwd">]>'
-        b"<rss><channel><title>t</title><item><title>&a;</title></item></channel></rss>"
+        lambda: (
+            b'<!DOCTYPE rss [<!ENTITY a SYSTEM "file:///etc/passwd">]>'
+            b"<rss><channel><title>t</title><item><title>&a;</title></item></channel></rss>"
+        )
     ),
     "feed_parameter": _feed(
         lambda: b'<!DOCTYPE rss [<!ENTITY % a SYSTEM "http://127.0.0.1/x"> %a;]><rss><channel/></rss>'
     ),
     "feed_deep": _feed(lambda: b"<rss><channel><title>t</title>" + b"<a>" * 200_000),
     "feed_items": _feed(
-        lambda: b"<rss><channel><title>t</title>" + b"<item><title>x</title></item>" * 250_000
+        lambda: b"<rss><channel><title>t</title>" + b"<item><title>x</title></item>" * 250_000, slow=True
     ),
     "feed_attributes": _feed(
         lambda: b"<rss " + b" ".join(b'a%d=""' % n for n in range(300_000)) + b"><channel/></rss>"
@@ -210,7 +227,7 @@ def _json(body: Callable[[], bytes], codes: tuple[str, ...], **options: str) -> 
 
 
 def _big_json() -> bytes:
-    return b"[" + b",".join(b'{"name": "n%d", "n": %d}' % (n, n) for n in range(350_000)) + b"]"
+    return b"[" + b",".join(b'{"name": "n%d", "n": %d}' % (n, n) for n in range(300_000)) + b"]"
 
 
 JSON = {
@@ -229,16 +246,16 @@ JSON = {
     "json_surrogates": _json(lambda: b'{"a": "\\ud83d", "\\udc00": 1}', _READ, jq="."),
     "json_nul": _json(lambda: b'{"a": "\\u0000b"}', _READ, jq=".a"),
     "json_10_mb": _json(_big_json, ("too_large",)),
-    "json_10_mb_jq": Case("json", _big_json, _JSON, _EITHER, "349999", Options(jq="last.n"), slow=True),
+    "json_10_mb_jq": Case("json", _big_json, _JSON, _EITHER, "299999", Options(jq="last.n"), slow=True),
     "json_10_mb_keys": _json(
         lambda: b"{" + b",".join(b'"k%d":0' % n for n in range(600_000)) + b"}", _EITHER, jq="length"
     ),
     "json_same_keys": _json(lambda: b"{" + b'"a":1,' * 500_000 + b'"a":2}', _EITHER, jq=".a"),
-    "json_lines_grep": _json(_big_json, ("too_large", ""), grep="n349999"),
+    "json_lines_grep": _json(_big_json, ("too_large", ""), grep="n299999"),
 }
 
 _DOCUMENT = b'{"a": [1, 2, 3], "b": "text"}'
-_JQ_NEVER = {
+_JQ_MONSTERS = {
     "repeat": "repeat(.)",
     "range": "range(infinite)",
     "forever": "def f: f; f",
@@ -262,6 +279,9 @@ _JQ_NEVER = {
     "outputs": "range(1000000)",
     "ltrimstr": "input | input",
 }
+_JQ_SLOW = frozenset(
+    ["list", "last", "recurse", "until", "combinations", "deep_function", "deep_value", "implode", "sort"]
+)
 _JQ_TAME = {
     "env": ("env", ""),
     "env_path": ("$ENV.PATH", ""),
@@ -296,9 +316,9 @@ JQ = {
             _JSON,
             ("", "bad_option", "extract_failed", "too_large"),
             options=Options(jq=jq),
-            slow=True,
+            slow=name in _JQ_SLOW,
         )
-        for name, jq in _JQ_NEVER.items()
+        for name, jq in _JQ_MONSTERS.items()
     },
     **{
         f"jq_{name}": Case(
@@ -320,15 +340,23 @@ GREP = {
     "grep_hungry": _regex("(((a{50}){50}){50}){50}", ("bad_option",)),
     "grep_thousand": _regex("a{1000}{1000}", ("bad_option",)),
     "grep_classes": _regex(r"(\pL|\pN|\pM){900}x", ("", "bad_option", "extract_failed")),
-    "grep_alternatives": _regex("|".join(f"(?:{c}.*){{99}}" for c in "abcdefghij"), ("", "bad_option", "extract_failed")),
+    "grep_alternatives": _regex(
+        "|".join(f"(?:{c}.*){{99}}" for c in "abcdefghij"), ("", "bad_option", "extract_failed")
+    ),
     "grep_states": _regex("(?:a?){500}(?:a){500}", ("", "bad_option", "extract_failed"), b"a" * _MIB),
     "grep_back_reference": _regex(r"(a)\1", ("bad_option",)),
     "grep_unclosed": _regex("(((", ("bad_option",)),
-    "grep_empty_matches": _regex("x*", _READ, b"y\n" * 500_000),
-    "grep_one_line": _regex(r"(x|y)*[^z]$", _READ, b"xy" * (4 * _MIB)),
+    "grep_empty_matches": _regex("x*", _READ, b"y\n" * 100_000),
+    "grep_one_line": _regex(r"(x|y)*[^z]$", _EITHER, b"xy" * (4 * _MIB)),
     "grep_parens": _regex("(" * 500 + "a" + ")" * 500, ("", "bad_option")),
     "question_of_blocks": Case(
-        "grep", lambda: b"word end\n\n" * 500_000, _TEXT, _EITHER, "end", Options(question="word end"), slow=True
+        "grep",
+        lambda: b"word end\n\n" * 500_000,
+        _TEXT,
+        _EITHER,
+        "end",
+        Options(question="word end"),
+        slow=True,
     ),
     "question_of_one_word": Case(
         "grep", lambda: b"ab" * (4 * _MIB), _TEXT, _EITHER, options=Options(question="ab"), slow=True
@@ -345,8 +373,28 @@ def _labelled(label: str, body: bytes = _CHARSET_PAGE, says: str = "the end") ->
     return Case("charset", lambda: body, f"text/html; charset={label}", _EITHER, says)
 
 
-_LABELS = """zlib_codec bz2_codec idna punycode utf-7 undefined rot13 hex uu base64 none utf8mb4 unicode_escape
-    raw_unicode_escape mbcs oem string_escape utf-8,gbk ../../etc/passwd \u00e9""".split()
+_LABELS = [
+    "zlib_codec",
+    "bz2_codec",
+    "idna",
+    "punycode",
+    "utf-7",
+    "undefined",
+    "rot13",
+    "hex",
+    "uu",
+    "base64",
+    "none",
+    "utf8mb4",
+    "unicode_escape",
+    "raw_unicode_escape",
+    "mbcs",
+    "oem",
+    "string_escape",
+    "utf-8,gbk",
+    "../../etc/passwd",
+    "\u00e9",
+]
 CHARSET = {
     **{f"label_{n}": _labelled(label) for n, label in enumerate(_LABELS)},
     "label_empty": _labelled(""),
@@ -363,19 +411,28 @@ CHARSET = {
         "charset", lambda: "\ufeff<p>hello the end".encode("utf-16-le") + b"x", "text/plain", _EITHER
     ),
     "utf16_surrogates": Case("charset", lambda: b"\xff\xfe" + b"\x3d\xd8" * 1_000, "text/plain", _EITHER),
-    "utf32": Case("charset", lambda: "\ufeffhello".encode("utf-32-le"), "text/plain", ("", "unsupported_type")),
+    "utf32": Case(
+        "charset", lambda: "\ufeffhello".encode("utf-32-le"), "text/plain", ("", "unsupported_type")
+    ),
     "no_charset_garbage": Case("charset", lambda: bytes(range(128, 256)) * 40_000, "text/html", _EITHER),
     "no_charset_9_mb": Case("charset", lambda: b"caf\xe9 " * 1_500_000, "text/plain", _EITHER, slow=True),
     "gb18030_garbage": _labelled("gb18030", b"<p>" + bytes(range(129, 255)) * 1_000 + b" the end", ""),
 }
 
 
-def _text(body: bytes, codes: tuple[str, ...] = _READ, says: str = "", kind: str = _TEXT, **options: str) -> Case:
-    return Case("text", lambda: body, kind, codes, says, Options(**options))  # type: ignore[arg-type]
+def _text(
+    body: bytes,
+    codes: tuple[str, ...] = _READ,
+    says: str = "",
+    kind: str = _TEXT,
+    slow: bool = False,
+    **options: str,
+) -> Case:
+    return Case("text", lambda: body, kind, codes, says, Options(**options), slow=slow)  # type: ignore[arg-type]
 
 
 TEXT = {
-    "text_of_nul": _text(b"a\0b", ("unsupported_type",)),
+    "text_of_nul": _text(b"a\0b", ("", "unsupported_type")),
     "text_of_nul_raw": _text(b"a\0b", _READ, mode="raw"),
     "text_of_controls": _text(bytes(range(1, 32)) + b"\x7f the end", ("", "unsupported_type"), "end"),
     "text_surrogates": _text(b"a \xed\xa0\xbd b the end", says="the end"),
@@ -384,12 +441,12 @@ TEXT = {
     "text_line_ends": _text(b"\r\n\r" * (3 * _MIB)),
     "text_9_mb_raw": _text(b"x" * (9 * _MIB), ("too_large",), mode="raw"),
     "bytes_9_mb_raw": _text(bytes(9 * _MIB), ("too_large",), kind="image/png", mode="raw"),
-    "csv_columns": _text(b"a," * (4 * _MIB), _EITHER, kind="text/csv"),
+    "csv_columns": _text(b"a," * (4 * _MIB), _EITHER, kind="text/csv", slow=True),
     "csv_quote": _text(b'a,"' + b"x" * (9 * _MIB), _EITHER, kind="text/csv"),
-    "csv_rows": _text(b"a,b\n" * (2 * _MIB), _EITHER, kind="text/csv"),
+    "csv_rows": _text(b"a,b\n" * (2 * _MIB), _EITHER, kind="text/csv", slow=True),
     "csv_one_wide": _text(b"a\n" * 100_000 + b"a," * 100_000, _EITHER, kind="text/csv"),
     "markdown_fences": _text(b"```\n" * 2_000_000, _EITHER, kind="text/markdown"),
-    "markdown_headings": _text(b"# h\n" * 1_000_000, _EITHER, kind="text/markdown", question="h"),
+    "markdown_headings": _text(b"# h\n" * 1_000_000, _EITHER, kind="text/markdown", question="h", slow=True),
     "image_claims_html": _text(b"\x89PNG\r\n\x1a\n" + bytes(100), ("unsupported_type",), kind="text/html"),
     "no_type": Case("text", lambda: b"<p>the end", "", ("", "unsupported_type")),
     "header_of_parameters": Case("text", lambda: b"the end", "text/plain" + ";a=b" * 20_000, says="the end"),

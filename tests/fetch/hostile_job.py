@@ -4,7 +4,7 @@
 
 The plan is one JSON object: `port` of a hostile server, `targets` (`name`, and `options` if any; every
 target gets a host of its own), `fetch` (settings of the `FetchConfig`), `config` (of the `Config`),
-`jobs` (over how many jobs the targets are spread, all of them at once) and `store` (a path, or
+`jobs` (over how many jobs the targets are spread, two by two, all of them at once) and `store` (a path, or
 ":memory:"). It prints one JSON object: what became of each target in `targets`, and of the application
 in `left` (what is still there at the end), `rise` (by how many bytes its memory rose at most above what
 a first, harmless target left) and `status` (of each job).
@@ -80,7 +80,7 @@ async def run(plan: dict) -> dict:
     settings = FetchConfig(
         allow=["127.0.0.0/8"], ports=frozenset({plan["port"]}), resolve=resolve, **plan["fetch"]
     )
-    many = max(len(targets), 1)
+    many = len(targets)
     limits = {"workers": jobs, "workers_limit": jobs, "jobs_per_caller": jobs + 1, "jobs_total": jobs + 1}
     config = Config(**{**limits, "targets_per_job": many, **plan.get("config", {})})
     gate = Gate()
@@ -92,13 +92,13 @@ async def run(plan: dict) -> dict:
         gc.collect()
         meter = Meter(fetch)
         async with open_runner(store, meter, config) as runner:
-            shares = [(at, targets[at::jobs]) for at in range(jobs)]
-            ids = [(at, (await runner.submit(caller, share)).id) for at, share in shares if share]
-            for at, job_id in ids:
+            shares = [[at for at in range(many) if at // 2 % jobs == job] for job in range(jobs)]
+            ids = [(await runner.submit(caller, [targets[at] for at in share])).id for share in shares]
+            for share, job_id in zip(shares, ids, strict=True):
                 job = await runner.wait(job_id)
                 found["status"].append(str(job.status))
-                for target in (await runner.status(job_id)).targets:
-                    found["targets"][at + target.idx * jobs] = {
+                for at, target in zip(share, (await runner.status(job_id)).targets, strict=True):
+                    found["targets"][at] = {
                         "code": target.code,
                         "state": str(target.status),
                         "text": (target.result.content if target.result else "")[:2_000],
