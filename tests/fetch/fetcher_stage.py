@@ -80,14 +80,16 @@ class Desk:
     def __init__(self) -> None:
         self.facts: dict[str, object] = {}
         self.documents = []
+        self.interactive: list[bool] = []
         self.seconds = 0.0
         self.error: BaseException | None = None
         self.programs: list[str] = []
         self.seen: Callable[[], None] = lambda: None
 
-    async def read(self, document, options) -> Reading:
+    async def read(self, document, options, interactive=False) -> Reading:
         """Read as a worker does."""
         self.documents.append(document)
+        self.interactive.append(interactive)
         self.seen()
         await trio.sleep(self.seconds)
         if self.error is not None:

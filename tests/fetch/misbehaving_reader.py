@@ -134,6 +134,7 @@ def _do_tell(argument, limit):
         "session": os.getsid(0) == os.getpid(),
         "written": _attempt(lambda: Path("left").write_bytes(b"x")),
         "port": _attempt(lambda: socket.create_connection(("127.0.0.1", int(argument)), 5)),
+        "keeps_bytecode": not sys.dont_write_bytecode,
         "foreign": sorted({name.partition(".")[0] for name in sys.modules}),
     }
     with_left = Path("left").exists()

@@ -54,7 +54,7 @@ def open_files() -> list[str]:
     return sorted(found)
 
 
-async def until(true, seconds: float = 20.0) -> None:
+async def until(true, seconds: float = 60.0) -> None:
     """Wait until `true()` is so."""
     with trio.fail_after(seconds):
         while not true():  # noqa: ASYNC110 - what happens in another process sets no event

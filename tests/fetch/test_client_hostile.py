@@ -45,11 +45,12 @@ async def test_a_slow_site_ends_by_the_pace(name, monkeypatch):
     """A site that says too little for too long ends as `timeout`, in any stage."""
     monkeypatch.setattr("sift_batch.fetch._wire.PACE_SECONDS", 0.4)
     async with hostile_server() as server:
-        with trio.fail_after(30), trio.move_on_after(1.5) as whole:
-            found = await outcome(server, name, min_bytes_per_second=1_000)
         # Before its first byte a site may think until the whole fetch has taken too long.
-        assert whole.cancelled_caught == (name == "head_silence")
-        if name != "head_silence":
+        thinks = name == "head_silence"
+        with trio.move_on_after(1.5 if thinks else 60) as whole:
+            found = await outcome(server, name, min_bytes_per_second=1_000)
+        assert whole.cancelled_caught == thinks
+        if not thinks:
             assert isinstance(found, FetchError)
             assert found.code == "timeout"
         await server.no_connection()

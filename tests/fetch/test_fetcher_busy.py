@@ -10,7 +10,7 @@ from fetcher_stage import FLEET, Stage, answer, failure
 from sift_batch import Config, RetryLater, Target, open_runner, open_store
 from sift_batch._model.values import Attempt
 from sift_batch.fetch import FetchError
-from sift_batch.fetch._busy import Jobs
+from sift_batch.fetch._jobs import Jobs
 
 URL = "http://slow.org/a"
 
@@ -176,8 +176,8 @@ async def test_after_a_target_failed_as_busy_later_ones_get_one_try(autojump_clo
     stage.site.give(elsewhere, answer(429, retry_after="50"), answer())
     targets = await run_job(stage, *urls[:3], elsewhere, urls[3], retry_for=120)
     assert [target.code for target in targets] == ["busy", "busy", "busy", "", ""]
-    # The first had all its time, its last try at a held gate; so had the one try of the next two.
-    assert [stage.site.urls.count(url) for url in urls] == [3, 0, 0, 1]
+    # The first had all its time, its last try at a held gate; the next two waited out a hold each.
+    assert [stage.site.urls.count(url) for url in urls] == [3, 1, 1, 1]
     assert stage.site.urls.count(elsewhere) == 2
     assert targets[1].retryable
     assert targets[1].hint
@@ -193,6 +193,18 @@ async def test_the_one_try_is_a_request_when_the_gate_lets_it(autojump_clock):
     targets = await run_job(stage, first, pause, second, retry_for=20)
     assert [target.code for target in targets] == ["busy", "", "busy"]
     assert stage.site.urls.count(second) == 1
+
+
+async def test_a_long_hold_is_the_one_try(autojump_clock):
+    """Where a host has asked for more than a minute, the job's later targets there fail at once."""
+    stage = Stage()
+    urls = [f"http://slow.org/{n}" for n in range(30)]
+    stage.site.give(urls[0], answer(429, retry_after="600"))
+    began = trio.current_time()
+    targets = await run_job(stage, *urls, retry_for=120)
+    assert {target.code for target in targets} == {"busy"}
+    assert stage.site.urls == urls[:1]
+    assert trio.current_time() - began == pytest.approx(120, abs=1)
 
 
 async def test_gate_refusals_never_use_up_the_one_try(autojump_clock):
@@ -239,6 +251,47 @@ async def test_a_target_that_came_through_costs_nothing(autojump_clock):
         stage.site.give(url, answer(429, retry_after="5"), answer(429, retry_after="5"), answer())
     targets = await run_job(stage, *urls)
     assert [target.code for target in targets] == ["", ""]
+
+
+async def test_a_host_that_answers_again_is_lost_no_more(autojump_clock):
+    """Once a lost host has answered a target of the job, the next ones have all the patience again."""
+    stage = Stage()
+    lost, answered, later = (f"http://slow.org/{n}" for n in range(3))
+    stage.site.give(lost, answer(429, retry_after="30"))
+    stage.site.give(answered, answer(404))
+    stage.site.give(later, answer(429, retry_after="10"), answer())
+    targets = await run_job(stage, lost, answered, later, retry_for=40)
+    assert [target.code for target in targets] == ["busy", "page_not_found", ""]
+
+
+async def test_a_host_that_redirects_to_a_busy_page_of_its_own_is_still_lost(autojump_clock):
+    """A redirect is no proper answer of a host whose page is busy: the target has its one try."""
+    stage = Stage()
+    lost, later = "http://slow.org/0", "http://slow.org/1"
+    stage.site.give(lost, answer(429, retry_after="10"))
+    stage.site.give(later, answer(302, location="/2"))
+    stage.site.give("http://slow.org/2", answer(429, retry_after="10"))
+    targets = await run_job(stage, lost, later, "http://slow.org/2", retry_for=35)
+    assert [target.code for target in targets] == ["busy"] * 3
+    assert [stage.site.urls.count(url) for url in (later, "http://slow.org/2")] == [1, 2]
+
+
+async def test_an_applications_own_hold_is_no_busy_answer(autojump_clock):
+    """A hold that no busy answer made does not count against a job that has lost a target to the host."""
+    stage = Stage()
+    lost, later = "http://slow.org/0", "http://slow.org/1"
+    stage.site.give(lost, answer(429, retry_after="50"))
+    stage.site.give(later, answer())
+
+    async def hold() -> None:
+        await trio.sleep(130)
+        stage.gate.hold(lost, 90)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(hold)
+        targets = await run_job(stage, lost, later, retry_for=120)
+    assert [target.code for target in targets] == ["busy", ""]
+    assert stage.site.asked[-1] == (later, pytest.approx(220))
 
 
 async def test_the_interactive_class_is_never_tried_less(autojump_clock):

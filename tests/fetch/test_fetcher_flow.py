@@ -3,7 +3,9 @@
 import math
 import subprocess
 import sys
+import time
 import traceback
+from datetime import datetime
 from itertools import pairwise
 
 import pytest
@@ -175,6 +177,19 @@ async def test_patience_does_not_count(autojump_clock):
     assert (result.content, trio.current_time()) == ("the page", pytest.approx(38))
 
 
+async def test_the_time_of_a_fetch_begins_with_its_first_request(autojump_clock):
+    """`elapsed_seconds` and `fetched_at` know nothing of the wait for the slot."""
+    stage = Stage(robots=True)
+    stage.site.give(URL, answer())
+    stage.site.seconds = 3
+    stage.gate.hold(URL, 500)
+    before = time.time()
+    result = await stage.fetch.interactive(FLEET, Target(URL), patience=1_000)
+    assert result.meta["elapsed_seconds"] == 6
+    assert before - 1 <= datetime.fromisoformat(result.meta["fetched_at"]).timestamp() <= time.time()
+    assert (await stage.batch(URL)).meta["elapsed_seconds"] == 3
+
+
 async def test_meta_is_in_order_and_has_no_absent_facts(autojump_clock):
     """A result's facts come in one order; what is not known is left out."""
     stage = Stage()
@@ -208,10 +223,11 @@ async def test_a_fact_of_the_reading_never_replaces_one_of_the_way(autojump_cloc
     """What a page says of itself can't change where it came from."""
     stage = Stage()
     stage.site.give(URL, answer(etag='"a\x01"'))
-    stage.desk.facts = {"url": "http://evil.org/", "http_status": 500, "unknown": 1, "recovered": True}
-    meta = (await stage.batch(URL)).meta
-    assert (meta["url"], meta["http_status"]) == (URL, 200)
-    assert not {"unknown", "recovered", "etag"} & set(meta)
+    stage.desk.facts = {"url": "http://evil.org/", "http_status": 500, "unknown": 1, "etag": "x", "chars": 99}
+    result = await stage.batch(URL)
+    meta = result.meta
+    assert (meta["url"], meta["http_status"], meta["chars"]) == (URL, 200, len(result.content))
+    assert not {"unknown", "etag"} & set(meta)
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1/", "http://site.org:22/", "http://intranet/"])

@@ -5,7 +5,7 @@ import trio
 from fetcher_stage import FLEET, RESTRICTED, Stage, answer, failure
 
 from sift_batch import Options, RetryLater, Target
-from sift_batch.fetch import FetchError
+from sift_batch.fetch import FetchConfig, FetchError, open_fetcher
 from sift_batch.fetch._archive import archived_at, lookup_url, page_url
 
 URL = "http://site.org/a?b=c"
@@ -249,3 +249,73 @@ async def test_the_hint_of_a_dead_page_offers_only_what_is_there(
         await stage.batch(URL, caller, recover=recover)
     assert caught.value.hint.startswith(hint)
     assert caught.value.hint == hint or caller is RESTRICTED
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    [
+        "http://site.org/other",
+        "http://evil.org/web/20250203040506id_/" + URL,
+        "http://notarchive.org/x",
+        "http://archive.org.evil.org/x",
+    ],
+)
+async def test_what_is_not_at_the_archive_is_no_copy(elsewhere, autojump_clock):
+    """A look-up that leads to another site than the archive's is no copy, and that site is not asked."""
+    stage = stage_with(answer(404), answer(302, location=elsewhere))
+    stage.site.give(elsewhere, answer(body=b"something else"))
+    assert await code_of(stage) == "page_not_found"
+    assert stage.site.urls == [URL, COPY]
+
+
+async def test_a_copy_may_be_on_a_host_below_the_archives(autojump_clock):
+    """The archive's own hosts may give the copy."""
+    stage = stage_with(answer(404), answer(302, location="http://wwwb.archive.org/copy"))
+    stage.site.give("http://wwwb.archive.org/copy", answer(body=b"a copy"))
+    assert (await stage.batch(URL, recover=True)).content == "a copy"
+
+
+@pytest.mark.parametrize(
+    "archive",
+    [
+        "http://",
+        "http://{url}",
+        "http://{url}/",
+        "https://archive.{url}/",
+        "http://archive.org{url}",
+        "http://archive.org",
+    ],
+)
+async def test_an_archive_without_a_host_is_told_at_once(archive):
+    """A template that names no host of its own fails when it is opened."""
+    with pytest.raises(ValueError, match=r"archive.*"):
+        async with open_fetcher(FetchConfig(archive=archive)):
+            pass
+
+
+@pytest.mark.parametrize("archive", ["http://archive.org/{url}", "http://archive.org?u={url}", None])
+async def test_an_archive_that_can_be_called_opens(archive):
+    """A template with a public host, a path and an allowed port is taken; so is none at all."""
+    async with open_fetcher(FetchConfig(archive=archive)):
+        pass
+
+
+@pytest.mark.parametrize(
+    "archive",
+    [
+        "http://archive.org:8080/{url}",
+        "http://127.0.0.1/{url}",
+        "http://archive/{url}",
+        "http://a..b/{url}",
+        "http://user@archive.org/{url}",
+    ],
+)
+async def test_an_archive_that_may_not_be_called_is_named_in_the_hint(autojump_clock, archive):
+    """The guard holds for the archive too: the page's own failure stands, and its hint names the setting."""
+    stage = Stage(archive=archive, retries=0)
+    stage.site.give(URL, answer(404))
+    with pytest.raises(FetchError) as caught:
+        await stage.batch(URL, recover=True)
+    assert caught.value.code == "page_not_found"
+    assert "`archive`" in caught.value.hint
+    assert stage.site.urls == [URL]

@@ -7,7 +7,7 @@ import pytest
 import trio
 from fetcher_stage import FLEET, Stage, answer, failure
 
-from sift_batch import Caller, RetryLater, Target
+from sift_batch import Caller, Config, RetryLater, Target, open_runner, open_store
 from sift_batch.fetch import FetchError
 from sift_batch.fetch._errors import refused as refusal
 from sift_batch.fetch._robots import _for_agent
@@ -102,6 +102,26 @@ async def test_a_server_that_may_not_be_called_is_refused(autojump_clock):
         assert (await refused(stage_with(robots))).code == "robots"
 
 
+@pytest.mark.parametrize("lost", [failure("dns"), failure("connect"), failure("tls"), failure("internal")])
+async def test_where_robots_txt_redirects_to_is_no_matter_of_the_page(lost, autojump_clock):
+    """A robots.txt that leads to a dead server can't be had: `robots`, and no copy is looked for."""
+    stage = stage_with(answer(301, location="http://dead.org/r"), archive="http://archive.org/{url}")
+    stage.site.give("http://dead.org/r", lost)
+    stage.site.give("http://archive.org/" + URL, answer())
+    for _ in range(2):
+        with pytest.raises(FetchError) as caught:
+            await stage.batch(URL, recover=True)
+        assert caught.value.code == "robots"
+    assert stage.site.urls == [ROBOTS, "http://dead.org/r"]
+
+
+async def test_a_robots_txt_that_leads_to_a_forbidden_server_is_robots(autojump_clock):
+    """A redirect of robots.txt to a name of a private network is no refusal of the page."""
+    stage = stage_with(answer(301, location="http://inside.org/r"))
+    stage.site.give("http://inside.org/r", refusal("special_address", "not of the public Internet"))
+    assert (await refused(stage)).code == "robots"
+
+
 async def test_a_robots_txt_that_hangs_is_a_timeout(autojump_clock):
     """The total deadline bounds the wait for robots.txt too, and ends as `timeout`."""
     stage = stage_with(trio.sleep_forever, total_timeout=20)
@@ -150,15 +170,80 @@ async def test_each_origin_has_its_own_rules(autojump_clock):
     assert stage.site.urls == [ROBOTS, URL, "http://other.org/robots.txt"]
 
 
-async def test_crawl_delay_is_a_hold(autojump_clock):
-    """After each page the host is left alone for its Crawl-delay, by everybody."""
+async def test_crawl_delay_is_a_hold_that_counts_as_the_gates(autojump_clock):
+    """After each page the host is left alone for its Crawl-delay, which costs nobody's patience."""
     stage = stage_with(b"User-agent: *\nCrawl-delay: 7\n")
     await stage.batch(URL)
-    with pytest.raises(RetryLater) as caught:
-        await stage.batch(URL)
-    assert (caught.value.reason, caught.value.retry_after) == ("host", pytest.approx(7))
+    for call in (stage.batch(URL), stage.fetch.interactive(FLEET, Target(URL))):
+        with pytest.raises(RetryLater) as caught:
+            await call
+        assert (caught.value.reason, caught.value.retry_after) == ("gate", pytest.approx(7))
     await trio.sleep(7.001)
     await stage.batch(URL)
+
+
+async def test_a_crawl_delay_never_costs_a_target(autojump_clock):
+    """A job drains through any Crawl-delay: waiting for it is no patience with a busy host."""
+    stage = stage_with(b"User-agent: *\nCrawl-delay: 500\n", retry_after_limit=10_000)
+    urls = [f"http://site.org/{n}" for n in range(5)]
+    for url in urls:
+        stage.site.give(url, answer())
+    async with (
+        open_store(":memory:") as store,
+        open_runner(store, stage.fetch, Config(retry_for=20)) as runner,
+    ):
+        job = await runner.submit(FLEET, [Target(url) for url in urls])
+        await runner.wait(job.id)
+        found = await runner.status(job.id)
+    assert found.job.status == "done"
+    assert [when for url, when in stage.site.asked if url != ROBOTS] == [
+        pytest.approx(500 * n) for n in range(5)
+    ]
+
+
+async def test_a_crawl_delay_is_no_busy_spell_for_a_job_that_lost_a_target(autojump_clock):
+    """In a job that lost a target to a host, the others are asked for when the host's pause is over."""
+    stage = stage_with(b"User-agent: *\nCrawl-delay: 90\n")
+    urls = [f"http://site.org/{n}" for n in range(4)]
+    stage.site.give(urls[0], answer(429, retry_after="5"))
+    for url in urls[1:]:
+        stage.site.give(url, answer())
+    async with (
+        open_store(":memory:") as store,
+        open_runner(store, stage.fetch, Config(retry_for=10)) as runner,
+    ):
+        job = await runner.submit(FLEET, [Target(url) for url in urls])
+        await runner.wait(job.id)
+        found = await runner.status(job.id)
+    assert [target.code for target in found.targets] == ["busy", "", "", ""]
+
+
+async def test_a_busy_spell_in_a_crawl_delay_counts_for_its_own_length(autojump_clock):
+    """A busy answer is told with the site's own seconds, and the rest of the pause is waited out after."""
+    stage = stage_with(b"User-agent: *\nCrawl-delay: 60\n")
+    stage.site.give(URL, answer(429, retry_after="20"))
+    told = []
+    for _ in range(3):
+        with pytest.raises(RetryLater) as caught:
+            await stage.batch(URL)
+        told.append((caught.value.reason, round(caught.value.retry_after)))
+        await trio.sleep(10)
+    assert told == [("retry_after", 20), ("host", 10), ("gate", 40)]
+
+
+async def test_a_visit_that_comes_back_to_a_host_does_not_go_round_for_ever(autojump_clock):
+    """A page that leads over another site back to one whose pause outlasts the deadline is a `timeout`."""
+    stage = stage_with(b"User-agent: *\nCrawl-delay: 90\n", total_timeout=60)
+    stage.site.give(URL, answer(302, location="http://other.org/"))
+    stage.site.give("http://other.org/", answer(302, location="http://site.org/b"))
+    stage.site.give("http://site.org/b", answer())
+    failed = await refused(stage)
+    assert (failed.code, trio.current_time()) == ("timeout", 60)
+    stage = stage_with(b"User-agent: *\nCrawl-delay: 30\n", total_timeout=60)
+    stage.site.answers |= {URL: [answer(302, location="http://other.org/")]}
+    stage.site.give("http://other.org/", answer(302, location="http://site.org/b"))
+    stage.site.give("http://site.org/b", answer())
+    assert (await stage.batch(URL)).content == "the page"
 
 
 @pytest.mark.parametrize(("delay", "held"), [("99999", 100), ("1e400", 0), ("-1", 0), ("nan", 0), ("0", 0)])

@@ -86,22 +86,22 @@ def resolver(*answers: str):
     return resolve
 
 
-def backend_for(url: str, **settings) -> GuardedBackend:
+def backend_for(url: str, tls: ssl.SSLContext | None = None, **settings) -> GuardedBackend:
     """Give the network for one URL."""
     settings.setdefault("resolve", resolver("127.0.0.1"))
     config = FetchConfig(allow=LOOPBACK, ports=None, **settings)
     guard = Guard(config)
-    return GuardedBackend(guard, guard.parse(url), config)
+    return GuardedBackend(guard, guard.parse(url), config, tls)
 
 
-async def get(backend: GuardedBackend, context: ssl.SSLContext | None = None) -> bytes:
-    """Fetch over a pool of the library, as the client does."""
+async def get(backend: GuardedBackend) -> bytes:
+    """Fetch over a pool of the library, with a context that trusts nobody, as the client does."""
     address = backend._address
     url = httpcore2.URL(
         scheme=address.scheme.encode(), host=address.host.encode(), port=address.port, target=b"/"
     )
     async with httpcore2.AsyncConnectionPool(
-        network_backend=backend, ssl_context=context, max_connections=1, max_keepalive_connections=0
+        network_backend=backend, ssl_context=client_context(), max_connections=1, max_keepalive_connections=0
     ) as pool:
         response = await pool.request("GET", url, headers={"Host": address.authority})
     return response.content
@@ -142,12 +142,12 @@ async def test_tls_is_for_the_name(authority):
     """The server is asked for its name by SNI and must prove that name, though a number is connected to."""
     seen: list[str | None] = []
     async with serving(OK, tls=server_context(authority, seen, "a.org")) as server:
-        backend = backend_for(f"https://a.org:{server.port}/")
-        assert await get(backend, client_context(authority)) == b"hi"
+        backend = backend_for(f"https://a.org:{server.port}/", client_context(authority))
+        assert await get(backend) == b"hi"
         assert seen == ["a.org"]
-        other = backend_for(f"https://b.org:{server.port}/")
+        other = backend_for(f"https://b.org:{server.port}/", client_context(authority))
         with pytest.raises(FetchError) as caught:
-            await get(other, client_context(authority))
+            await get(other)
     assert (caught.value.code, caught.value.transient) == ("tls", False)
     assert len(server.heads) == 1
     assert all_closed(backend)
@@ -159,16 +159,16 @@ async def test_tls_for_unusual_names(authority, name):
     """International names, names under a wildcard and addresses are proved as they are."""
     proved = server_context(authority, [], "xn--bcher-kva.de", "*.c.org", "127.0.0.1")
     async with serving(OK, tls=proved) as server:
-        backend = backend_for(f"https://{name}:{server.port}/")
-        assert await get(backend, client_context(authority)) == b"hi"
+        backend = backend_for(f"https://{name}:{server.port}/", client_context(authority))
+        assert await get(backend) == b"hi"
 
 
 async def test_an_unknown_authority_is_tls(authority):
     """A certificate that nobody we trust has signed is `tls`, with the option that would help."""
     async with serving(OK, tls=server_context(authority, [], "a.org")) as server:
-        backend = backend_for(f"https://a.org:{server.port}/")
+        backend = backend_for(f"https://a.org:{server.port}/", client_context())
         with pytest.raises(FetchError) as caught:
-            await get(backend, client_context())
+            await get(backend)
     assert (caught.value.code, caught.value.transient) == ("tls", False)
     assert "`ca_file`" in caught.value.hint
     assert "a.org" not in caught.value.message
@@ -185,9 +185,9 @@ async def answer_in_the_clear(stream: trio.SocketStream) -> None:
 async def test_no_tls_at_the_other_end_is_tls(nursery):
     """A server that answers in the clear where TLS is due is `tls`."""
     listeners = await nursery.start(partial(trio.serve_tcp, answer_in_the_clear, 0, host="127.0.0.1"))
-    backend = backend_for(f"https://a.org:{listeners[0].socket.getsockname()[1]}/")
+    backend = backend_for(f"https://a.org:{listeners[0].socket.getsockname()[1]}/", client_context())
     with pytest.raises(FetchError) as caught:
-        await get(backend, client_context())
+        await get(backend)
     assert caught.value.code == "tls"
     assert all_closed(backend)
 
@@ -195,9 +195,9 @@ async def test_no_tls_at_the_other_end_is_tls(nursery):
 async def test_a_server_that_hangs_up_in_the_handshake():
     """A connection that ends before it is secure fails in a code of ours and leaves nothing open."""
     async with serving(b"") as server:
-        backend = backend_for(f"https://a.org:{server.port}/")
+        backend = backend_for(f"https://a.org:{server.port}/", client_context())
         with pytest.raises(FetchError) as caught:
-            await get(backend, client_context())
+            await get(backend)
     assert caught.value.code in ("tls", "connect")
     assert all_closed(backend)
 
@@ -205,10 +205,10 @@ async def test_a_server_that_hangs_up_in_the_handshake():
 async def test_a_handshake_has_the_connect_deadline(autojump_clock):
     """A server that never answers the handshake fails after `connect_timeout`, as `connect`."""
     async with serving(None) as server:
-        backend = backend_for(f"https://a.org:{server.port}/", connect_timeout=7.0)
+        backend = backend_for(f"https://a.org:{server.port}/", client_context(), connect_timeout=7.0)
         began = trio.current_time()
         with pytest.raises(FetchError) as caught:
-            await get(backend, client_context())
+            await get(backend)
         assert trio.current_time() - began == pytest.approx(7.0)
     assert (caught.value.code, caught.value.transient) == ("connect", True)
     assert all_closed(backend)
@@ -360,9 +360,9 @@ async def test_connects_for_its_own_address_alone(host, port):
 async def test_a_cancel_leaves_no_socket(scheme):
     """A fetch that is cancelled in the handshake, or while it waits for the answer, leaves no socket open."""
     async with serving(None) as server:
-        backend = backend_for(f"{scheme}://a.org:{server.port}/")
+        backend = backend_for(f"{scheme}://a.org:{server.port}/", client_context())
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(get, backend, client_context())
+            nursery.start_soon(get, backend)
             while not server.peers:
                 await trio.testing.wait_all_tasks_blocked(0.001)
             nursery.cancel_scope.cancel()
@@ -373,7 +373,7 @@ async def test_a_cancel_leaves_no_socket(scheme):
 async def test_a_cancel_at_any_step_leaves_no_socket(authority, steps):
     """Cancelled after any number of its steps, a fetch over TLS leaves no socket open after `close`."""
     async with serving(OK, tls=server_context(authority, [], "a.org")) as server:
-        backend = backend_for(f"https://a.org:{server.port}/")
+        backend = backend_for(f"https://a.org:{server.port}/", client_context(authority))
         with trio.CancelScope() as scope:
 
             async def cancel() -> None:
@@ -383,24 +383,83 @@ async def test_a_cancel_at_any_step_leaves_no_socket(authority, steps):
 
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(cancel)
-                nursery.start_soon(get, backend, client_context(authority))
+                nursery.start_soon(get, backend)
         opened = list(backend._sockets)
         backend.close()
         assert all(socket.fileno() == -1 for socket in opened)
 
 
 async def test_what_happens_later_is_the_librarys():
-    """On a standing connection errors and deadlines are those that the library knows."""
+    """On a standing connection errors are those that the library knows."""
     async with serving(None) as server:
         backend = backend_for(f"http://a.org:{server.port}/")
         stream = await backend.connect_tcp("a.org", server.port)
-        assert stream.get_extra_info("server_addr") == ("127.0.0.1", server.port)
-        assert not stream.get_extra_info("is_readable")
         assert stream.get_extra_info("ssl_object") is None
-        with pytest.raises(httpcore2.ReadTimeout):
-            await stream.read(10, timeout=0.001)
         await stream.aclose()
         with pytest.raises(httpcore2.ReadError):
             await stream.read(10)
         with pytest.raises(httpcore2.WriteError):
             await stream.write(b"x")
+
+
+@pytest.mark.parametrize("where", ["socket", "connect"])
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM])
+async def test_a_machine_without_a_socket_to_spare_is_not_the_sites_failure(where, number, monkeypatch):
+    """No descriptor or memory left is `internal` and may pass: nobody is sent to the archive for it."""
+
+    async def spent(_socket) -> None:
+        raise OSError(number, "none left")
+
+    def none_left(*_given):
+        raise OSError(number, "none left")
+
+    sockets = _Sockets(spent)
+    if where == "socket":
+        sockets.socket = none_left
+    trio.socket.set_custom_socket_factory(sockets)
+    with pytest.raises(FetchError) as caught:
+        await get(backend_for("http://a.org/", resolve=resolver("127.0.0.1", "127.0.0.2")))
+    assert (caught.value.code, caught.value.retryable) == ("internal", True)
+    assert not any(made.open for made in sockets.made)
+
+
+async def test_a_process_that_stood_still_between_two_tries_is_out_of_time(mock_clock):
+    """A machine that slept past the deadline fails as `connect`; the next address is not tried any more."""
+
+    async def slept(_socket) -> None:
+        mock_clock.jump(60)
+        raise OSError(errno.ECONNREFUSED, "refused")
+
+    sockets = _Sockets(slept)
+    trio.socket.set_custom_socket_factory(sockets)
+    with pytest.raises(FetchError) as caught:
+        await get(backend_for("http://a.org/", resolve=resolver("127.0.0.1", "127.0.0.2", "127.0.0.3")))
+    assert (caught.value.code, caught.value.transient) == ("connect", True)
+    assert len(sockets.made) == 1
+
+
+async def test_a_process_that_stood_still_before_tls_is_out_of_time(mock_clock, authority):
+    """A connection that stands, on a machine that then slept past the deadline, is not used."""
+    async with serving(OK, tls=server_context(authority, [], "a.org")) as server:
+        backend = backend_for(f"https://a.org:{server.port}/", client_context(authority))
+        stream = await backend.connect_tcp("a.org", server.port)
+        mock_clock.jump(60)
+        with pytest.raises(FetchError) as caught:
+            await stream.start_tls(client_context())
+    assert (caught.value.code, caught.value.transient) == ("connect", True)
+    assert all_closed(backend)
+
+
+async def test_a_context_that_promises_http2_is_tls_with_what_to_do(authority):
+    """Where an application's own context offered HTTP/2 and the site took it, nothing is misread."""
+    served = server_context(authority, [], "a.org")
+    served.set_alpn_protocols(["h2"])
+    offered = client_context(authority)
+    offered.set_alpn_protocols(["h2", "http/1.1"])
+    async with serving(OK, tls=served) as server:
+        backend = backend_for(f"https://a.org:{server.port}/", offered)
+        with pytest.raises(FetchError) as caught:
+            await get(backend)
+    assert caught.value.code == "tls"
+    assert "`tls_context`" in caught.value.hint
+    assert all_closed(backend)

@@ -1,11 +1,13 @@
 """Which servers the guard lets through: URLs, redirects, names, look-ups and their answers."""
 
+import errno
 import socket
 import threading
 from ipaddress import ip_address
 
 import pytest
 import trio
+import trio.testing
 from guard_cases import ANSWERS, REDIRECTS, URLS
 from hypothesis import given
 from hypothesis import strategies as st
@@ -385,6 +387,89 @@ async def test_a_look_up_has_five_seconds(autojump_clock):
         await addresses("http://public.org/", resolve=resolve)
     assert trio.current_time() - began == 5
     assert (caught.value.code, caught.value.transient) == ("dns", True)
+
+
+async def test_look_ups_that_hang_do_not_fail_other_names(monkeypatch, mock_clock):
+    """While every thread hangs, another name waits for one, and has its five seconds only then."""
+    monkeypatch.setattr(_guard, "_LOOKUPS", 2)
+    release = threading.Event()
+    hanging, failed = [], []
+    token = trio.lowlevel.current_trio_token()
+
+    def getaddrinfo(host, *_, **__):
+        if b"hangs" in host:
+            token.run_sync_soon(hanging.append, host)
+            release.wait(30)
+            return []
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("8.8.8.8", 0))]
+
+    monkeypatch.setattr(_guard.socket, "getaddrinfo", getaddrinfo)
+    guard = Guard(FetchConfig())
+
+    async def hangs(name):
+        with pytest.raises(FetchError, match="too long"):
+            await guard.addresses(guard.parse(f"http://{name}.hangs.org/"))
+        failed.append(name)
+
+    async def until_two(found):
+        while len(found) < 2:
+            await trio.lowlevel.checkpoint()
+
+    try:
+        async with trio.open_nursery() as nursery:
+            for name in "ab":
+                nursery.start_soon(hangs, name)
+            await until_two(hanging)
+            mock_clock.jump(5)
+            await until_two(failed)
+            whole = trio.CancelScope(deadline=trio.current_time() + 60)
+
+            async def waits():
+                with whole:
+                    await guard.addresses(guard.parse("http://public.org/"))
+
+            nursery.start_soon(waits)
+            await trio.testing.wait_all_tasks_blocked()
+            mock_clock.jump(59)
+            await trio.testing.wait_all_tasks_blocked()
+            assert not whole.cancel_called
+            mock_clock.jump(1)
+        assert whole.cancelled_caught  # the end of the whole fetch, and no `dns` of that name
+    finally:
+        release.set()
+    assert await guard.addresses(guard.parse("http://public.org/")) == ("8.8.8.8",)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [OSError(errno.EMFILE, "x"), socket.gaierror(socket.EAI_MEMORY, "x")],
+    ids=["descriptors", "memory"],
+)
+async def test_a_machine_with_nothing_left_to_ask_with_is_no_failure_of_the_name(monkeypatch, error):
+    """No descriptor or memory for a look-up is `internal`, and the archive is not asked for the page."""
+
+    def getaddrinfo(*_, **__):
+        raise error
+
+    monkeypatch.setattr(_guard.socket, "getaddrinfo", getaddrinfo)
+    with pytest.raises(FetchError) as caught:
+        await addresses("http://public.org/")
+    assert (caught.value.code, caught.value.retryable) == ("internal", True)
+
+
+async def test_no_thread_to_look_up_in_is_no_failure_of_the_name(monkeypatch):
+    """A machine that starts no more threads is `internal`, and no place is lost by it."""
+    guard = Guard(FetchConfig())
+
+    def start(*_given, **_more):
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("trio._threads.start_thread_soon", start)
+        with pytest.raises(FetchError) as caught:
+            await guard.addresses(guard.parse("http://public.org/"))
+    assert caught.value.code == "internal"
+    assert guard._threads.borrowed_tokens == 0
 
 
 async def test_the_name_is_looked_up_as_absolute(monkeypatch):

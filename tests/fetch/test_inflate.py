@@ -2,6 +2,7 @@
 
 import gzip
 import random
+import time
 import tracemalloc
 import zlib
 
@@ -10,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sift_batch.fetch._errors import FetchError
-from sift_batch.fetch._inflate import STEP, Inflater
+from sift_batch.fetch._inflate import MEMBERS_LIMIT, STEP, Inflater
 
 
 def inflate(wire: bytes, size: int = 0) -> bytes:
@@ -92,3 +93,21 @@ def test_a_bomb_unfolds_one_step_at_a_time():
     finally:
         tracemalloc.stop()
     assert peak < 500_000
+
+
+def test_members_are_counted():
+    """A body may have 1,024 members and not one more, whatever is in them."""
+    member = gzip.compress(b"")
+    assert inflate(member * MEMBERS_LIMIT, 999) == b""
+    for size in (1, 999, 0):
+        with pytest.raises(FetchError) as caught:
+            inflate(member * (MEMBERS_LIMIT + 1), size)
+        assert caught.value.code == "too_large"
+
+
+def test_ten_megabytes_of_empty_members_take_no_time():
+    """What costs a member each twenty bytes is given up after little work."""
+    began = time.process_time()
+    with pytest.raises(FetchError):
+        inflate(gzip.compress(b"") * 500_000, 16_384)
+    assert time.process_time() - began < 0.5

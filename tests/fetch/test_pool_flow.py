@@ -2,6 +2,7 @@
 
 import os
 import random
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -11,10 +12,11 @@ import trio
 from reader_processes import ENTRY, ask, children, document, exists, open_files, until
 
 from sift_batch._model.values import Options
-from sift_batch.fetch import _pool
+from sift_batch.fetch import _pool, _process
 from sift_batch.fetch._config import FetchConfig
 from sift_batch.fetch._errors import FetchError
 from sift_batch.fetch._pool import open_readers
+from sift_batch.fetch._process import WorkerProcess
 
 pytestmark = [
     pytest.mark.real,
@@ -103,6 +105,98 @@ async def test_waiting_calls_are_served_first_come_first_served():
     assert order == list(range(6))
 
 
+async def test_whoever_somebody_waits_for_is_served_before_all_others():
+    """Interactive calls go before batch ones that came earlier, each class first come, first served."""
+    order = []
+    async with readers_of(extract_workers=1) as readers, trio.open_nursery() as nursery:
+        slow = trio.CancelScope()
+
+        async def first():
+            with slow:
+                await ask(readers, b"hang")
+
+        async def one(name, interactive):
+            await readers.read(document(b"text"), Options(), interactive=interactive)
+            order.append(name)
+
+        nursery.start_soon(first)
+        await until(lambda: readers.statistics().busy == 1)
+        for number, name in enumerate(["batch 1", "batch 2", "person 1", "batch 3", "person 2"]):
+            nursery.start_soon(one, name, name.startswith("person"))
+            await until(lambda n=number: readers.statistics().waiting == n + 1)
+        slow.cancel()
+    assert order == ["person 1", "person 2", "batch 1", "batch 2", "batch 3"]
+
+
+async def test_warm_does_not_wait_in_line():
+    """Getting ready for a page never waits behind the pages of others."""
+    async with readers_of(extract_workers=1) as readers:
+        assert readers._places.take_nowait()  # somebody is about to start a worker
+        with trio.fail_after(30):
+            await readers.warm()
+        assert readers.statistics().started == 0
+        readers._places.give_back()
+
+
+async def test_a_directory_is_made_in_a_thread_and_once(tmp_path, monkeypatch):
+    """The loop does not wait for a slow file system, and two starts at once have one directory."""
+    makers = []
+
+    def make(**given):
+        makers.append(threading.current_thread())
+        time.sleep(0.05)
+        (tmp_path / f"{given['prefix']}{len(makers)}").mkdir()
+        return str(tmp_path / f"{given['prefix']}{len(makers)}")
+
+    monkeypatch.setattr("tempfile.mkdtemp", make)
+    async with readers_of(extract_workers=2) as readers, trio.open_nursery() as nursery:
+        for _ in range(2):
+            nursery.start_soon(ask, readers, b"pid")
+    assert len(makers) == 1
+    assert makers[0] is not threading.current_thread()
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_worker_that_never_gets_ready_is_no_fault_of_the_page():
+    """Dead before it read a byte: `internal`, which may pass, and no word of the page."""
+    async with open_readers(FetchConfig(), _entry="no_such_module") as readers:
+        for _ in range(2):
+            with pytest.raises(FetchError) as caught:
+                await ask(readers, b"text")
+            assert (caught.value.code, caught.value.retryable) == ("internal", True)
+            assert caught.value.hint == "try again later"
+
+
+async def test_a_worker_that_is_silent_when_it_should_be_ready_is_given_up(monkeypatch):
+    """The wait for a new worker is bounded, whatever the time for a page, and is no fault of the page."""
+    monkeypatch.setattr(_process, "_READY_WITHIN", 0.5)
+    monkeypatch.setattr(_process, "command", lambda *_given: ["/bin/sleep", "600"])
+    before = children()
+    async with readers_of(extract_timeout=600.0) as readers:
+        with trio.fail_after(30), pytest.raises(FetchError) as caught:
+            await ask(readers, b"text")
+    assert caught.value.code == "internal"
+    assert children() == before
+
+
+async def test_leaving_the_block_has_one_deadline_for_all_workers(monkeypatch):
+    """Workers that the system does not let go cost one deadline together, and count as closed."""
+    monkeypatch.setattr(_pool, "_CLOSE_WITHIN", 1.0)
+    kept = []
+    async with readers_of(extract_workers=6) as readers:
+        for _ in range(6):
+            readers._idle.append(await readers._start())
+        kept += readers._alive
+        kill = WorkerProcess.kill
+        monkeypatch.setattr(WorkerProcess, "kill", lambda _worker: None)
+        began = time.monotonic()
+    assert time.monotonic() - began < 5
+    assert (readers.statistics().alive, readers.statistics().ended) == (0, {"closed": 6})
+    for worker in kept:
+        kill(worker)
+        worker._process.wait(20)
+
+
 async def test_waiting_for_a_worker_does_not_count_as_reading():
     """A page that waits behind a slow one for longer than its own time is read all the same."""
     async with readers_of(extract_workers=1, extract_timeout=0.7) as readers, trio.open_nursery() as nursery:
@@ -189,7 +283,18 @@ async def test_a_jq_program_is_checked_in_a_worker():
         with pytest.raises(FetchError, match="line 1, column 2") as caught:
             await readers.check_jq("{")
         assert (caught.value.code, caught.value.hint) == ("bad_option", "look there")
-        assert readers.statistics().ended == {}
+
+
+async def test_a_worker_that_compiled_a_program_reads_no_page():
+    """A program, good or bad, could have taken its worker over: pages are read by another one."""
+    async with readers_of(extract_workers=1) as readers:
+        pids = [await ask(readers, b"pid")]
+        for program in (".", "{"):
+            with suppress(FetchError):
+                await readers.check_jq(program)
+            pids.append(await ask(readers, b"pid"))
+        assert len(set(pids)) == 3
+        assert readers.statistics().ended == {"recycled": 2}
 
 
 async def test_what_the_reader_says_comes_out_as_a_fetch_error():

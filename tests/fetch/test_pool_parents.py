@@ -167,16 +167,10 @@ PLAIN = """
 @pytest.mark.parametrize(
     "before",
     [
-        "ulimit -n 24",
-        "ulimit -v 400000",
-        "ulimit -t 100",
-        "ulimit -f 0",
-        "ulimit -c unlimited",
-        "umask 0777",
-        "trap '' INT TERM ALRM IO XCPU CHLD",
-        "exec </dev/null",
-        "exec <&-",
+        "ulimit -n 24; ulimit -v 400000; ulimit -t 100; ulimit -f 0; exec </dev/null",
+        "ulimit -c unlimited; umask 0777; trap '' INT TERM ALRM IO XCPU CHLD; exec <&-",
     ],
+    ids=["limits", "signals"],
 )
 def test_limits_and_signals_of_the_application_do_not_break_its_readers(before):
     """What a shell may have set before is borne: lower limits stay, ignored signals end workers still."""
@@ -310,13 +304,24 @@ def test_packages_that_only_the_application_finds_are_found_by_its_workers(way, 
 
 def test_a_package_that_is_simply_installed_is_started_by_its_name(monkeypatch, tmp_path):
     """Where a bare interpreter finds everything, nothing of the application's paths is in the command."""
+    monkeypatch.setattr("sys.dont_write_bytecode", False)
+    monkeypatch.setattr("sys.pycache_prefix", None)
     monkeypatch.setattr("site.getsitepackages", lambda: [SOURCE, *_packages()])
     command = _process.command(_process.ENTRY, (1, 2.0, 3))
-    assert command == [sys.executable, "-I", "-B", "-m", _process.ENTRY, "1", "2.0", "3", str(os.getpid())]
+    assert command == [sys.executable, "-I", "-m", _process.ENTRY, "1", "2.0", "3", str(os.getpid())]
     monkeypatch.setattr("site.getsitepackages", lambda: [str(tmp_path)])
     command = _process.command(_process.ENTRY, (1, 2.0, 3))
-    assert command[3] == "-c"
+    assert command[2] == "-c"
     assert _process.ENTRY in command
+
+
+def test_a_worker_keeps_bytecode_as_the_application_does(monkeypatch, tmp_path):
+    """An application that keeps none, or keeps it elsewhere, has workers that do the same."""
+    monkeypatch.setattr("sys.dont_write_bytecode", True)
+    assert _process.command(_process.ENTRY, (1,))[1:3] == ["-I", "-B"]
+    monkeypatch.setattr("sys.dont_write_bytecode", False)
+    monkeypatch.setattr("sys.pycache_prefix", str(tmp_path))
+    assert _process.command(_process.ENTRY, (1,))[1:4] == ["-I", "-X", f"pycache_prefix={tmp_path}"]
 
 
 def test_a_program_frozen_into_one_file_is_not_started_again(monkeypatch):

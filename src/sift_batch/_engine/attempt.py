@@ -17,8 +17,8 @@ from .._model.idem import scrub
 from .._model.lifecycle import TargetState
 from .._model.store import Outcome
 from .._model.values import Caller, FetchFunc, Target
+from .._passing import leaves_of, what_passes
 from .encode import BadResult, cut, encode_result, http_status
-from .passing import leaves_of, what_passes
 
 _NOTHING: Final = object()
 _REASONS: Final = ("gate", "host", "retry_after")

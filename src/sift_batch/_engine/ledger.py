@@ -28,7 +28,7 @@ from .._model.store import (
     Work,
 )
 from .._model.values import Caller, Job, JobStatus, Target
-from .passing import what_passes
+from .._passing import what_passes
 from .roster import LiveJob
 from .signals import Signals
 

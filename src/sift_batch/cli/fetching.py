@@ -13,6 +13,7 @@ import trio
 
 from .._model.values import Target
 from ..fetch import FetchConfig, FetchError, open_fetcher
+from ..fetch._fetcher import check_authorities
 from .plan import Refused
 from .targets import Complain, Targets, reason_of
 
@@ -28,8 +29,8 @@ def fetch_config(allow: Sequence[str], ports: str | None, ca_file: Path | None) 
     networks = [text for text in allow if _is_network(text)]
     names = [text for text in allow if text not in networks]
     numbers = FetchConfig().ports if ports is None else _ports(ports)
-    if ca_file is not None and not ca_file.is_file():
-        raise Refused("--ca-file is no file; give it certificates in PEM form", 2)
+    if ca_file is not None:
+        _check_authorities(ca_file)
     try:
         return FetchConfig(
             allow=networks,
@@ -42,6 +43,15 @@ def fetch_config(allow: Sequence[str], ports: str | None, ca_file: Path | None) 
         raise Refused(
             "--allow takes a network (10.0.0.0/8), a name (wiki.corp) or a suffix (.corp)", 2
         ) from None
+
+
+def _check_authorities(path: Path) -> None:
+    if not path.is_file():
+        raise Refused("--ca-file is no file; give it certificates in PEM form", 2)
+    try:
+        check_authorities(path)
+    except ValueError:
+        raise Refused("--ca-file can't be loaded; give it certificates in PEM form", 2) from None
 
 
 def _is_network(text: str) -> bool:
@@ -66,7 +76,10 @@ def _ports(text: str) -> frozenset[int] | None:
 
 
 def check_programs(targets: Targets, config: FetchConfig, complain: Complain) -> int:
-    """Compile the jq programs of all targets in a worker; return how many targets have a bad one."""
+    """Compile the jq programs of all targets in a worker; return how many targets have a bad one.
+
+    Raises `Refused` when they can't be checked at all, which is no line's fault.
+    """
     return trio.run(_check_programs, targets, config, complain) if targets.has_programs else 0
 
 
@@ -93,5 +106,8 @@ async def _verdict(fetch: "Fetcher", target: Target) -> str:
     try:
         await fetch.check(target)
     except FetchError as error:
-        return reason_of(error)
+        if error.code == "bad_option":
+            return reason_of(error)
+        advice = "see that this machine has memory and processes to spare, and try again"
+        raise Refused(f"the jq programs can't be checked: {error.message}; {advice}", 3) from None
     return ""

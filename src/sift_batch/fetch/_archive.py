@@ -8,14 +8,19 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from ._errors import FetchError
 
+if TYPE_CHECKING:
+    from ._guard import Guard
+
 _PLACE: Final = "{url}"
 _STAMP: Final = re.compile(r"/([0-9]{14})(?:[a-z]{2}_)?(?:/(https?://.*))?(?:[/?#]|\Z)")
 _LONGEST_DATE: Final = 100
+_AUTHORITY: Final = re.compile(r"https?://[^/?#\\]+[/?#]", re.IGNORECASE)
+_ANY_PAGE: Final = "http://example.com/"
 
 RECOVERABLE: Final = frozenset({"page_not_found", "page_gone", "dns", "connect", "tls", "server_error"})
 """The failures after which a copy is looked for. Never `busy`: the page is there."""
@@ -24,6 +29,21 @@ RECOVERABLE: Final = frozenset({"page_not_found", "page_gone", "dns", "connect",
 def is_dead(failure: FetchError) -> bool:
     """Return whether a failure says that the page is not to be had from its own site."""
     return failure.code in RECOVERABLE
+
+
+def check_template(template: str | None) -> None:
+    """Raise `ValueError` for a template that names no host, or leaves its host to the page's URL."""
+    if template is not None and not _AUTHORITY.match(template.partition(_PLACE)[0]):
+        raise ValueError("archive must name its host and a path before {url}, as https://host/{url} does")
+
+
+def may_be_called(template: str | None, guard: "Guard") -> bool:
+    """Return whether look-ups may be sent there, by the rules that hold for every address."""
+    try:
+        guard.parse(lookup_url(template or "", _ANY_PAGE))
+    except FetchError:
+        return False
+    return True
 
 
 def lookup_url(template: str, url: str) -> str:

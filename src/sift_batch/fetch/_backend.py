@@ -9,33 +9,36 @@ happens on the connection afterwards is the client's: `_client` is the next room
 # ruff: noqa: ASYNC109  # the library's own interface passes deadlines as `timeout`
 
 import ssl
-from collections.abc import Iterable, Iterator
 from ipaddress import IPv6Address, ip_address
-from typing import Any, Final
+from typing import Any
 
 import httpcore2
 import trio
 
 from ._address import Address
+from ._causes import causes, fault, is_spent, spent
 from ._config import FetchConfig
 from ._errors import FetchError, refused
 from ._guard import Guard
-
-SocketOption = tuple[int, int, int] | tuple[int, int, bytes | bytearray] | tuple[int, int, None, int]
 
 
 class GuardedBackend(httpcore2.AsyncNetworkBackend):
     """The network for one `Address`: whatever httpcore2 asks for, it connects to that and to nothing else.
 
     A failure before the connection stands comes out as `FetchError`, through httpcore2 too: `refused`,
-    or an `FetchError` with `dns`, `connect` or `tls`. One deadline of `connect_timeout` seconds, which
-    starts after the look-up, holds for all tries and for TLS. `close` leaves no socket open, whatever
-    was cancelled.
+    `dns`, `connect`, `tls`, or `internal` when this machine has no socket left. One deadline of
+    `connect_timeout` seconds, which starts after the look-up, holds for all tries and for TLS; later
+    ones are the client's, and those that the library passes as `timeout` or `socket_options` count for
+    nothing. TLS is spoken with `tls`, and the library's own context is not looked at. `close` leaves no
+    socket open, whatever was cancelled.
     """
 
-    def __init__(self, guard: Guard, address: Address, config: FetchConfig) -> None:
+    def __init__(
+        self, guard: Guard, address: Address, config: FetchConfig, tls: ssl.SSLContext | None = None
+    ) -> None:
         self._guard = guard
         self._address = address
+        self._tls = tls
         self._seconds = config.connect_timeout
         # The sockets of this backend, written by `connect_tcp` alone; closed ones may be among them.
         self._sockets: list[trio.socket.SocketType] = []
@@ -46,33 +49,35 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
         port: int,
         timeout: float | None = None,
         local_address: str | None = None,
-        socket_options: Iterable[SocketOption] | None = None,
+        socket_options: object = None,
     ) -> httpcore2.AsyncNetworkStream:
-        """Connect to one of the checked addresses; `timeout` is the configuration's, not the argument."""
+        """Connect to one of the checked addresses."""
         if (host.strip("[]"), port) != (self._address.host, self._address.port) or local_address is not None:
-            raise FetchError("internal", "the HTTP library asked for another server than the one checked")
+            raise fault()  # the library asked for another server than the one that was checked
         numeric = await self._guard.addresses(self._address)
-        deadline = trio.current_time() + self._seconds
+        now = trio.current_time()
+        deadline = now + self._seconds
+        late = False
         for tries_left in range(len(numeric), 0, -1):
-            address = numeric[-tries_left]
             # An address that never answers must leave time for the others.
-            seconds = (deadline - trio.current_time()) / tries_left
-            connected = None
-            with trio.move_on_after(seconds) as scope:
-                connected = await self._connect(address, port)
-            if connected is not None:
-                for option in socket_options or ():
-                    connected.setsockopt(*option)
-                return _Connection(connected, self._address, deadline)
-        if scope.cancelled_caught:
+            with trio.CancelScope(deadline=now + (deadline - now) / tries_left) as scope:
+                connected = await self._connect(numeric[-tries_left], port)
+                if connected is not None:
+                    return _Connection(connected, self._address, self._tls, deadline)
+            late = scope.cancelled_caught
+            now = trio.current_time()
+            if now >= deadline:
+                late = True  # also where the process stood still in between, as a sleeping machine's does
+                break
+        if late:
             raise FetchError("connect", "the site did not take the connection in time", transient=True)
         raise FetchError("connect", "the site could not be reached", transient=True)
 
     async def connect_unix_socket(
-        self, path: str, timeout: float | None = None, socket_options: Iterable[SocketOption] | None = None
+        self, path: str, timeout: float | None = None, socket_options: object = None
     ) -> httpcore2.AsyncNetworkStream:
         """Refuse: no target names a file."""
-        raise FetchError("internal", "the HTTP library asked for a socket of this machine")
+        raise fault()
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
@@ -90,14 +95,18 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
         family = trio.socket.AF_INET6 if wanted.version == 6 else trio.socket.AF_INET
         try:
             opened = trio.socket.socket(family, trio.socket.SOCK_STREAM)
-        except OSError:
-            return None  # no such family here, or no descriptor left
+        except OSError as error:
+            if is_spent(error):
+                raise spent() from None
+            return None  # no such family here
         self._sockets.append(opened)
         try:
             await opened.connect((address, port))
             peer = opened.getpeername()
-        except OSError:
+        except OSError as error:
             opened.close()
+            if is_spent(error):
+                raise spent() from None
             return None
         except BaseException:
             opened.close()
@@ -114,18 +123,18 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
 class _Connection(httpcore2.AsyncNetworkStream):
     """A connection to the server of `address`, with TLS once `start_tls` has returned."""
 
-    def __init__(self, transport: trio.SocketStream, address: Address, deadline: float) -> None:
+    def __init__(
+        self, transport: trio.SocketStream, address: Address, tls: ssl.SSLContext | None, deadline: float
+    ) -> None:
         self._transport = transport
         self._stream: trio.abc.Stream = transport
         self._address = address
+        self._tls = tls
         self._deadline = deadline
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         try:
-            with trio.fail_after(_INF if timeout is None else timeout):
-                return bytes(await self._stream.receive_some(max_bytes))
-        except trio.TooSlowError:
-            raise httpcore2.ReadTimeout from None
+            return bytes(await self._stream.receive_some(max_bytes))
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
             raise httpcore2.ReadError from error
 
@@ -133,10 +142,7 @@ class _Connection(httpcore2.AsyncNetworkStream):
         if not buffer:
             return
         try:
-            with trio.fail_after(_INF if timeout is None else timeout):
-                await self._stream.send_all(buffer)
-        except trio.TooSlowError:
-            raise httpcore2.WriteTimeout from None
+            await self._stream.send_all(buffer)
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
             raise httpcore2.WriteError from error
 
@@ -147,8 +153,10 @@ class _Connection(httpcore2.AsyncNetworkStream):
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore2.AsyncNetworkStream:
         """Speak TLS from here on, with the server that the name of `address` proves to be."""
+        if self._tls is None:
+            raise fault()
         secure = trio.SSLStream(
-            self._transport, ssl_context, server_hostname=self._address.host, https_compatible=True
+            self._transport, self._tls, server_hostname=self._address.host, https_compatible=True
         )
         try:
             with trio.fail_at(self._deadline):
@@ -163,44 +171,28 @@ class _Connection(httpcore2.AsyncNetworkStream):
         except BaseException:
             self._transport.socket.close()
             raise
+        if secure.selected_alpn_protocol() == "h2":  # only a context of the application's own offers it
+            self._transport.socket.close()
+            hint = "an operator should take h2 out of the protocols of `tls_context`"
+            raise FetchError("tls", "the site was promised HTTP/2, which is not spoken here", hint=hint)
         self._stream = secure
         return self
 
     def get_extra_info(self, info: str) -> Any:
-        match info:
-            case "is_readable":  # the pool asks whether an idle connection was dropped
-                return self._transport.socket.is_readable()
-            case "socket":
-                return self._transport.socket
-            case "client_addr":
-                return self._transport.socket.getsockname()
-            case "server_addr":
-                return self._transport.socket.getpeername()
-        # No "ssl_object": the library looks there for HTTP/2 only, which is never offered.
+        """Tell nothing: the library looks for HTTP/2, which is never offered, and for idle connections."""
         return None
-
-
-_INF: Final = float("inf")
 
 
 def _tls_error(error: BaseException) -> FetchError:
     """Say why no secure connection came about. On Trio the text is empty and the causes tell."""
-    causes = list(_causes(error))
-    if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
+    found = list(causes(error))
+    if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in found):
         return FetchError(
             "tls",
             "the site's certificate does not prove that it is this site",
             transient=False,
             hint="an operator can give the authority of a private site in `ca_file` or `tls_context`",
         )
-    if any(isinstance(cause, ssl.SSLError) for cause in causes):
+    if any(isinstance(cause, ssl.SSLError) for cause in found):
         return FetchError("tls", "no secure connection to the site could be made", transient=False)
     return FetchError("connect", "the site broke off before the connection was secure", transient=True)
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        yield error
-        error = error.__cause__ or error.__context__

@@ -1,13 +1,15 @@
-"""The site says that it has no room now: how long is its host left alone, and when is it enough?
+"""The site says that it has no room now, or that it wants a pause: how long is its host left alone?
 
-`Holds` turns an answer of HTTP into a hold at the gate, for every job and for interactive fetches alike.
-`Jobs` remembers which jobs have lost a target to a busy host: their later targets there get one try
-each. Nothing waits here; the gate and the engine wait. Next: `_reply`, which reads a Retry-After.
+`Holds` turns an answer of HTTP into a hold at the gate, for every job and for interactive fetches alike,
+and knows afterwards why a host is held: because it was busy, which a target has patience with only for
+so long, or for a pause of good manners, which is nobody's failure. Nothing waits here; the gate and the
+engine wait. Next: `_reply`, which reads a Retry-After.
 """
 
+import math
 import time
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -15,24 +17,32 @@ import trio
 from .._gate.gate import Gate
 from .._gate.hosts import host_key
 from .._model.errors import RetryLater
-from .._model.values import Attempt
 from ._reply import retry_after
 
 if TYPE_CHECKING:
     from ._client import Answer
 
 _FIRST_HOLD: Final = 2.0
-_LONGEST_HOLD: Final = 60.0
+LONGEST_HOLD: Final = 60.0
+"""How far the holds grow of a host that does not say for how long it is busy."""
 _HOSTS: Final = 1_024
-_JOBS: Final = 512
 
 
 @dataclass(slots=True)
-class _Spell:
-    """A host that was busy without saying for how long: the last hold, and when it began."""
+class _Host:
+    """Why one host is held. Times are Trio's; what never was lies infinitely far back.
 
-    seconds: float
-    began: float
+    `spell` is the last hold, and `spell_began` when it began, of a host that was busy without saying for
+    how long (0: of one that was not). `busy_until` and `pause_until` are the ends of its holds.
+    """
+
+    spell: float = 0.0
+    spell_began: float = -math.inf
+    busy_until: float = -math.inf
+    pause_until: float = -math.inf
+
+    def idle(self, now: float) -> bool:
+        return not self.spell and max(self.busy_until, self.pause_until) <= now
 
 
 class Holds:
@@ -41,8 +51,8 @@ class Holds:
     def __init__(self, gate: Gate, *, limit: float) -> None:
         self._gate = gate
         self._limit = limit
-        # Written by `heed` alone; the longest untouched are forgotten first.
-        self._spells: OrderedDict[str, _Spell] = OrderedDict()
+        # Written by `heed` and `pause` alone; the longest untouched are forgotten first.
+        self._hosts: OrderedDict[str, _Host] = OrderedDict()
 
     def heed(self, url: str, answer: "Answer", *, sent: float) -> None:
         """Return if the answer is not busy; else hold the host and raise `RetryLater`.
@@ -55,69 +65,67 @@ class Holds:
             return
         seconds = None if named is None else retry_after(named, time.time(), self._limit)
         reason = "host" if seconds is None else "retry_after"
+        host = self._host(key)
         if seconds is None:
-            seconds = self._grow(key, sent)
+            seconds = _grown(host, sent)
         self._gate.hold(url, seconds)
+        # Noted after the gate, so that it never ends before the gate's: each refusal finds its reason.
+        host.busy_until = max(host.busy_until, trio.current_time() + seconds)
         raise RetryLater("the site asks for patience", retry_after=seconds, reason=reason)
 
-    def _end_spell(self, key: str, sent: float) -> None:
-        spell = self._spells.get(key)
-        # An answer to a request from before the hold says nothing about the time after it.
-        if spell is not None and sent > spell.began:
-            del self._spells[key]
+    def pause(self, url: str, seconds: float) -> None:
+        """Hold the host for good manners, so many seconds and at most the limit; 0 for not at all."""
+        seconds = min(seconds, self._limit)
+        if seconds > 0:
+            host = self._host(host_key(url))
+            self._gate.hold(url, seconds)
+            host.pause_until = max(host.pause_until, trio.current_time() + seconds)
 
-    def _grow(self, key: str, sent: float) -> float:
+    def explain(self, url: str, refusal: RetryLater) -> tuple[RetryLater, bool]:
+        """Return the gate's refusal as it is to be told, and whether a busy answer of the host is behind it.
+
+        A pause counts as waiting for the gate, whatever its length: nobody's patience ends by it.
+        """
+        host = self._hosts.get(host_key(url))
+        if refusal.reason == "gate" or host is None:
+            return refusal, False
         now = trio.current_time()
-        spell = self._spells.pop(key, None)
-        if spell is None:
-            spell = _Spell(_FIRST_HOLD, now)
-        elif sent > spell.began:
-            spell = _Spell(min(2 * spell.seconds, _LONGEST_HOLD), now)
-        # else two requests were under way at the same time, and the host was busy once, not twice
-        self._spells[key] = spell
-        if len(self._spells) > _HOSTS:
-            self._spells.popitem(last=False)
-        return max(spell.began + spell.seconds - now, _FIRST_HOLD)
+        if now < host.busy_until:
+            # The gate's hold may be longer by a pause; that part is no spell of being busy.
+            left = min(refusal.retry_after or math.inf, _until(host.busy_until, now))
+            return RetryLater(refusal.message, retry_after=left, reason=refusal.reason), True
+        if now < host.pause_until:
+            message = "the site asks for a pause between pages"
+            return RetryLater(message, retry_after=refusal.retry_after, reason="gate"), False
+        return refusal, False  # the application's own hold
+
+    def _host(self, key: str) -> _Host:
+        host = self._hosts.setdefault(key, _Host())
+        self._hosts.move_to_end(key)
+        if len(self._hosts) > _HOSTS:
+            self._hosts.popitem(last=False)
+        return host
+
+    def _end_spell(self, key: str, sent: float) -> None:
+        host = self._hosts.get(key)
+        # An answer to a request from before the hold says nothing about the time after it.
+        if host is not None and sent > host.spell_began:
+            host.spell, host.spell_began = 0.0, -math.inf
+            if host.idle(trio.current_time()):
+                del self._hosts[key]
 
 
-@dataclass(slots=True)
-class _Job:
-    """One job: the target whose last call found a host busy, and the hosts that cost it a target."""
+def _grown(host: _Host, sent: float) -> float:
+    """Return the seconds of the next hold of a host that does not say for how long it is busy."""
+    now = trio.current_time()
+    if not host.spell:
+        host.spell, host.spell_began = _FIRST_HOLD, now
+    elif sent > host.spell_began:
+        host.spell, host.spell_began = min(2 * host.spell, LONGEST_HOLD), now
+    # else two requests were under way at the same time, and the host was busy once, not twice
+    return max(host.spell_began + host.spell - now, _FIRST_HOLD)
 
-    busy: tuple[int, str] | None = None
-    lost_to: set[str] = field(default_factory=set)
 
-
-class Jobs:
-    """Knows the jobs that have lost a target to a busy host.
-
-    The engine does not tell a fetch that a target has failed. But targets go in order: when a later one
-    is called, the one that was busy last is not tried again.
-    """
-
-    def __init__(self) -> None:
-        # Only jobs that met a busy host have an entry; the longest untouched are forgotten first.
-        self._jobs: OrderedDict[str, _Job] = OrderedDict()
-
-    def called(self, now: Attempt | None) -> None:
-        """Note that a target is called. `now` says which; None for a call outside any job."""
-        job = None if now is None else self._jobs.get(now.job_id)
-        if now is None or job is None or job.busy is None:
-            return
-        idx, host = job.busy
-        if now.idx > idx:
-            job.lost_to.add(host)
-        job.busy = None
-
-    def found_busy(self, now: Attempt | None, host: str) -> bool:
-        """Note that the call found `host` busy; True if that is enough for its job."""
-        if now is None:
-            return False
-        job = self._jobs.setdefault(now.job_id, _Job())
-        self._jobs.move_to_end(now.job_id)
-        if len(self._jobs) > _JOBS:
-            self._jobs.popitem(last=False)
-        if host in job.lost_to:
-            return True
-        job.busy = (now.idx, host)
-        return False
+def _until(end: float, now: float) -> float:
+    # Rounding down would have the target come back a moment too early.
+    return end - now + math.ulp(end)

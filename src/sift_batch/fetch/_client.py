@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import httpcore2
 import trio
 
+from .._passing import leaves_of, what_passes
 from ._address import Address
 from ._backend import GuardedBackend
 from ._body import is_packed, read_body
+from ._causes import causes, fault
 from ._config import FetchConfig
 from ._errors import FetchError
 from ._framing import malformed
@@ -57,6 +59,9 @@ class Client:
         self._guard = guard
         # Made at the first https address, in a thread: reading the authorities takes some 20 ms.
         self._tls = config.tls_context
+        # What the library gets in place of it: it sets protocols on its context at each connection, and
+        # an application's own may be in use elsewhere. Nothing is spoken with this one; it trusts nobody.
+        self._stand_in = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         self._one_loader = trio.CapacityLimiter(1)
 
     async def get(self, address: Address, *, accept: str = ACCEPT, max_bytes: int | None = None) -> Answer:
@@ -65,29 +70,22 @@ class Client:
         Bounds are those of the config but for the total time, which is the caller's cancel scope;
         `max_bytes` lowers the bounds of the body. If cancelled, no connection stays open.
 
-        Raises `FetchError`. Its attribute `transient`, where there is one and it is true, says that the
-        same try a moment later often ends otherwise.
+        Raises `FetchError`; `transient` is true where the same try a moment later often ends otherwise.
         """
         wire_limit = min(self._config.max_wire_bytes, max_bytes or self._config.max_wire_bytes)
         decoded_limit = min(self._config.max_decoded_bytes, max_bytes or self._config.max_decoded_bytes)
         meter = Meter(pace=self._config.min_bytes_per_second, limit=wire_limit)
         with _own_errors(meter):
-            context = await self._context() if address.scheme == "https" else None
+            if address.scheme == "https":
+                await self._load_tls()
             with meter.scope:
-                return await self._exchange(address, accept, context, meter, decoded_limit)
+                return await self._exchange(address, accept, meter, decoded_limit)
         raise meter.too_slow()
 
     def _backend(self, address: Address) -> GuardedBackend:
-        return GuardedBackend(self._guard, address, self._config)
+        return GuardedBackend(self._guard, address, self._config, self._tls)
 
-    async def _exchange(
-        self,
-        address: Address,
-        accept: str,
-        context: ssl.SSLContext | None,
-        meter: Meter,
-        decoded_limit: int,
-    ) -> Answer:
+    async def _exchange(self, address: Address, accept: str, meter: Meter, decoded_limit: int) -> Answer:
         url = httpcore2.URL(
             scheme=address.scheme.encode(),
             host=address.host.encode(),
@@ -101,10 +99,10 @@ class Client:
             ("User-Agent", self._config.user_agent),
         ]
         guarded = self._backend(address)
-        # A pool for this one exchange: a long-lived one loses a connection for ever when a call is
+        # A pool for this one exchange: one that lives longer loses a connection for ever when a call is
         # cancelled at the wrong moment, and would carry state from one caller to the next.
         pool = httpcore2.AsyncConnectionPool(
-            ssl_context=context,
+            ssl_context=self._stand_in,
             max_connections=1,
             max_keepalive_connections=0,
             http2=False,
@@ -120,12 +118,11 @@ class Client:
         finally:
             guarded.close()  # whatever the library lost when it was cancelled
 
-    async def _context(self) -> ssl.SSLContext:
+    async def _load_tls(self) -> None:
         if self._tls is None:
             self._tls = await trio.to_thread.run_sync(
                 self._load, limiter=self._one_loader, thread_name="sift-batch tls"
             )
-        return self._tls
 
     def _load(self) -> ssl.SSLContext:
         if self._tls is not None:
@@ -135,6 +132,7 @@ class Client:
         # Not `create_default_context`: that one writes every session's keys into the file that
         # SSLKEYLOGFILE names. No default paths either: SSL_CERT_FILE and SSL_CERT_DIR would move them.
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.set_alpn_protocols(["http/1.1"])
         try:
             context.load_verify_locations(cafile=self._config.ca_file or certifi.where())
         except (OSError, ValueError):
@@ -183,36 +181,26 @@ def _own_errors(meter: Meter) -> Iterator[None]:
         raise
     except BaseExceptionGroup as group:
         # A look-up of the application's own may have a nursery. A cancellation in it passes alone.
-        passing = group.subgroup(lambda error: not isinstance(error, Exception | BaseExceptionGroup))
-        if passing is not None:
-            raise passing from None
+        passes = what_passes(group)
+        if passes is not None:
+            raise passes from None
         raise _first(group, meter) from None
     except Exception as error:
         raise _meaning(error, meter) from None
 
 
 def _first(group: BaseExceptionGroup[BaseException], meter: Meter) -> FetchError:
-    leaves = list(_leaves(group))
-    for leaf in leaves:
+    found = list(leaves_of(group))
+    for leaf in found:
         if isinstance(leaf, FetchError):
             return leaf
-    return _meaning(leaves[0], meter)
-
-
-def _leaves(error: BaseException) -> Iterator[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        for part in error.exceptions:
-            yield from _leaves(part)
-    else:
-        yield error
+    return _meaning(found[0], meter)
 
 
 def _meaning(error: BaseException, meter: Meter) -> FetchError:
-    if isinstance(error, httpcore2.TimeoutException):
-        return FetchError("timeout", "the site did not take the connection in time")
     if not isinstance(error, httpcore2.NetworkError | httpcore2.RemoteProtocolError):
-        return FetchError("internal", "the fetch failed by a fault of its own")
-    insecure = any(isinstance(cause, ssl.SSLError) for cause in _causes(error))
+        return fault()
+    insecure = any(isinstance(cause, ssl.SSLError) for cause in causes(error))
     if insecure and meter.stage != "body":
         return FetchError("tls", "no secure connection to the site could be made")
     if meter.stage in ("connect", "tls"):
@@ -220,12 +208,3 @@ def _meaning(error: BaseException, meter: Meter) -> FetchError:
     if not meter.broken:
         return malformed()
     return meter.cut_off()
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Walk an error's causes, hidden ones too: the library raises `from None`."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        yield error
-        error = error.__cause__ or error.__context__

@@ -5,6 +5,8 @@ mean is decided where they are used: `_guard` for addresses and names, `_client`
 `_pool` for the workers, `_fetcher` for the rest.
 """
 
+import os
+import re
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -26,6 +28,13 @@ _WHOLE: Final = (
 )
 _SECONDS: Final = ("total_timeout", "connect_timeout", "retry_after_limit", "extract_timeout")
 _FROM_ZERO: Final = ("redirects", "retries", "min_bytes_per_second")
+_KINDS: Final = {
+    "user_agent": str,
+    "archive": str | None,
+    "ca_file": str | os.PathLike | None,
+    "tls_context": ssl.SSLContext | None,
+}
+_NAME: Final = re.compile(r"\.?[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*\.?", re.IGNORECASE | re.ASCII)
 
 Resolve = Callable[[str], Awaitable[Sequence[str]]]
 """Gives the addresses of a host name."""
@@ -60,7 +69,8 @@ class FetchConfig:
     with `{url}` in the place of the page's URL (None: nowhere); for restricted callers only with
     `recover_restricted`, since the archive sees the URL.
 
-    Raises `ValueError` (`TypeError` for what is no number), naming the field.
+    Raises `ValueError` (`TypeError` for what is no number), naming the field. That `ca_file` can be
+    loaded and `archive` be called is looked at by `open_fetcher`, which raises the same.
     """
 
     allow: Sequence[str] = ()
@@ -106,13 +116,16 @@ class FetchConfig:
             if prefix.version != 6 or prefix.prefixlen != 96:
                 raise ValueError("nat64 must list IPv6 networks of /96, as 64:ff9b::/96")
         for pattern in self.allow_names:
-            if not pattern.isascii() or not 0 < len(pattern.strip(".")) <= _NAME_LIMIT:
+            if len(pattern) > _NAME_LIMIT + 2 or not _NAME.fullmatch(pattern):
                 raise ValueError("allow_names must list ASCII names (wiki.corp) or suffixes (.corp)")
         if self.ports is not None:
             _keep(self, "ports", _ports(self.ports))
         self._check_texts()
 
     def _check_texts(self) -> None:
+        for name, kinds in _KINDS.items():
+            if not isinstance(value := getattr(self, name), kinds):
+                raise TypeError(f"{name} can't be a {type(value).__name__}")
         if not self.user_agent:
             _keep(self, "user_agent", _user_agent())
         if not (self.user_agent.isascii() and self.user_agent.isprintable()):
@@ -151,7 +164,7 @@ def _ports(value: object) -> frozenset[int]:
         ports: frozenset[int] = frozenset(value)  # type: ignore[call-overload]
     except TypeError:
         raise TypeError("ports must be a set of whole numbers, or None for any") from None
-    if not all(isinstance(port, int) and 0 < port <= 65_535 for port in ports):
+    if not all(type(port) is int and 0 < port <= 65_535 for port in ports):
         raise ValueError("ports must be between 1 and 65,535")
     return ports
 

@@ -64,9 +64,9 @@ REASONS: Final = frozenset(
 class FetchError(TargetError):
     """A target failed for good. `code` is one of `CODES`; `reason` says more where it is `refused`.
 
-    `status` and `retryable` follow from the code. `transient` says that the same request, a moment
-    later, could end otherwise: such a failure is tried again before it is told. The texts are safe to
-    show to whoever owns the target: they hold nothing of it.
+    `status` and `retryable` follow from the code. `transient` says of an exchange that gave no answer
+    that the same request, a moment later, could end otherwise; `_hops` tries it again then, as it does
+    after some statuses. The texts are safe to show to whoever owns the target: they hold nothing of it.
     """
 
     def __init__(

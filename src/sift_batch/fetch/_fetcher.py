@@ -5,35 +5,40 @@ What is decided here: who may call it and with what, what a busy answer means fo
 happens to calls under way when it is closed. What one target gives is `_pipeline`, the next room.
 """
 
+import os
+import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final, TypeVar
 
 import trio
+from trio.lowlevel import enable_ki_protection
 
 from .._gate.gate import Gate
 from .._model.errors import RetryLater
-from .._model.values import Caller, Result, Target, attempt
-from ._busy import Jobs
+from .._model.values import Attempt, Caller, Result, Target, attempt
+from .._protected import Protected
+from ._busy import LONGEST_HOLD
 from ._config import FetchConfig
 from ._deadline import Deadline
 from ._errors import FetchError
 from ._guard import Guard
 from ._hops import Trip
+from ._jobs import Jobs
 from ._options import check_options
 from ._pipeline import Pipeline
 from ._pool import open_readers
-from ._way_out import with_one_error
+from ._way_out import alone, with_one_error
 
 T = TypeVar("T")
 
 _DEFAULTS: Final = FetchConfig()
+_SHORT_HOLD: Final = LONGEST_HOLD + 1.0  # whatever a clock makes of it
 
 
-@asynccontextmanager
-async def open_fetcher(
+def open_fetcher(
     config: FetchConfig = _DEFAULTS, *, gate: Gate | None = None
-) -> AsyncGenerator["Fetcher"]:
+) -> AbstractAsyncContextManager["Fetcher"]:
     """Give a fetch for a runner: the whole pipeline, behind `gate` (None: a gate of its own).
 
         async with open_fetcher() as fetch, open_runner(store, fetch) as runner: ...
@@ -41,9 +46,16 @@ async def open_fetcher(
     It stands behind the gate by itself; don't wrap it again. When the block is left, calls under way end
     with `trio.ClosedResourceError`, as later ones do, and the worker processes are gone.
 
-    Raises `ImportError` when the extra `fetch` is not installed, and `TypeError` for what is no
-    `FetchConfig` or no `Gate`.
+    Raises on entering: `ImportError` when the extra `fetch` is not installed, `TypeError` for what is no
+    `FetchConfig` or no `Gate`, `ValueError` for a `ca_file` that can't be loaded and an `archive` that
+    may not be called, `RuntimeError` outside a Trio run (under asyncio, say).
     """
+    return Protected(_opened(config, gate))
+
+
+@asynccontextmanager
+@enable_ki_protection
+async def _opened(config: FetchConfig, gate: Gate | None) -> AsyncGenerator["Fetcher"]:
     _check("config", config, FetchConfig)
     if gate is not None:
         _check("gate", gate, Gate)
@@ -54,6 +66,9 @@ async def open_fetcher(
             import protego  # noqa: F401  # here, so that a missing extra shows before the first target
     except ImportError as error:
         raise _without_extra() from error
+    if config.ca_file is not None:
+        # Now, and not at the first https page, whose caller could do nothing about it.
+        await trio.to_thread.run_sync(check_authorities, config.ca_file, thread_name="sift-batch tls")
     guard = Guard(config)
     async with open_readers(config) as readers, open_readers(config) as restricted:
         client = Client(config, guard)
@@ -62,6 +77,14 @@ async def open_fetcher(
             yield fetcher
         finally:
             fetcher.close()
+
+
+def check_authorities(path: str | os.PathLike[str]) -> None:
+    """Raise `ValueError` unless the file has certificates. It reads the file: call it in a thread."""
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=path)
+    except (OSError, ValueError):
+        raise ValueError("ca_file can't be loaded; give it a file of certificates in PEM form") from None
 
 
 def check_target(target: Target, config: FetchConfig = _DEFAULTS) -> None:
@@ -76,8 +99,12 @@ def check_target(target: Target, config: FetchConfig = _DEFAULTS) -> None:
     try:
         Guard(config).parse(target.url)
         check_options(target.options)
+        return
     except ImportError as error:
         raise _without_extra() from error
+    except FetchError as error:
+        refusal = alone(error)
+    raise refusal
 
 
 class Fetcher:
@@ -106,9 +133,11 @@ class Fetcher:
         try:
             return await self._under_way(lambda: self._pipeline.fetch(trip, target))
         except RetryLater as busy:
-            if busy.reason != "gate" and self._jobs.found_busy(now, trip.busy_host):
-                raise _enough() from None
-            raise
+            if not self._is_enough(now, trip, busy):
+                raise
+        finally:
+            self._jobs.answered(now, trip.answered - {trip.busy_host})
+        raise _enough()
 
     async def interactive(self, caller: Caller, target: Target, *, patience: float = 0.0) -> Result:
         """Fetch one target for somebody who waits, before the batch class.
@@ -134,6 +163,14 @@ class Fetcher:
         self._closed = True
         for scope in self._calls:
             scope.cancel()
+
+    def _is_enough(self, now: Attempt | None, trip: Trip, busy: RetryLater) -> bool:
+        """Return whether a refusal is a failure, since the job has lost a target to that host before."""
+        if not trip.busy_host or not self._jobs.found_busy(now, trip.busy_host):
+            return False
+        # The one try is a request: a short hold is waited out before it. A long one would cost each of
+        # the job's later targets as much time as it cost the first.
+        return trip.status is not None or (busy.retry_after or 0.0) > _SHORT_HOLD
 
     def _trip(self, caller: Caller, target: Target, *, batch: bool, patience: float) -> Trip:
         _check("caller", caller, Caller)

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from .._model.values import Options
 from ._document import Document, ReadError, Reading
-from ._errors import CODES, REASONS, FetchError
+from ._errors import FetchError
 
 PREFIX: Final = struct.Struct("!II")
 REQUEST_LIMIT: Final = 2**20
@@ -27,50 +27,38 @@ ANSWER_LIMIT: Final = 64 * 2**10
 """Bytes of an answer's header: the facts, or the texts of an error. The costliest takes 4 ms to check."""
 
 READY: Final = b"sift-batch reader 1\n"
-"""What a worker says once its limits hold."""
+"""What a worker says once its limits hold; that on files follows, before it reads a request."""
 
+_COMPACT: Final = json.JSONEncoder(separators=(",", ":")).encode
+_STRICT: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 _TEXT_LIMIT: Final = 2_000
 _SHORT: Final = 500
+_COUNT_LIMIT: Final = 2**53
 _OPTIONS: Final = tuple(item.name for item in fields(Options))
 
-# What the application itself knows about a fetch: a worker that claims one of these is wrong.
-_NOT_OF_THE_DOCUMENT: Final = frozenset(
+_TEXTS: Final = frozenset(
     {
-        "archived_at",
-        "bytes_decoded",
-        "bytes_wire",
-        "elapsed_seconds",
-        "etag",
-        "fetched_at",
-        "http_status",
-        "last_modified",
-        "original",
-        "recovered",
-        "redirects",
-        "tries",
-        "url",
+        "author",
+        "canonical",
+        "charset",
+        "content_type",
+        "description",
+        "hint",
+        "language",
+        "published",
+        "title",
     }
 )
-_FACT_TYPES: Final[Mapping[str, type]] = {
-    "author": str,
-    "canonical": str,
-    "chars": int,
-    "chars_total": int,
-    "charset": str,
-    "code": str,
-    "content_type": str,
-    "description": str,
-    "encoding": str,
-    "hint": str,
-    "language": str,
-    "lossy_numbers": bool,
-    "matches": int,
-    "pages": dict,
-    "passages": list,
-    "published": str,
-    "title": str,
-    "truncated": bool,
+_COUNTS: Final = frozenset({"chars", "chars_total", "matches"})
+_FLAGS: Final = frozenset({"lossy_numbers", "truncated"})
+_WORDS: Final[Mapping[str, frozenset[str]]] = {
+    "code": frozenset({"empty", "no_match", "truncated"}),
+    "encoding": frozenset({"base64"}),
 }
+# How a reader can fail. What a site or the network did is not for a worker to say.
+_FAILURES: Final = frozenset({"bad_option", "extract_failed", "refused", "too_large", "unsupported_type"})
+_REFUSALS: Final = frozenset({"content_mismatch"})
+_PASSAGE: Final = frozenset({"lines", "page", "score", "headings"})
 
 
 class BadFrame(Exception):
@@ -151,7 +139,7 @@ def parse_answer(header: bytes, content: bytes) -> Reading | FetchError | str:
 
 
 def _head(header: Mapping[str, Any], body: int) -> bytes:
-    data = json.dumps(header, separators=(",", ":")).encode()
+    data = _COMPACT(header).encode()
     return PREFIX.pack(len(data), body) + data
 
 
@@ -160,7 +148,7 @@ def _object(header: bytes) -> dict[str, Any]:
         value = json.loads(header)
         # Written once more to find what JSON should not hold but Python reads: NaN and infinity in
         # every spelling (1e999), and halves of surrogate pairs, which no store can keep.
-        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+        _STRICT(value).encode()
     except (ValueError, RecursionError):
         raise BadFrame from None
     if not isinstance(value, dict):
@@ -176,12 +164,48 @@ def _text(content: bytes) -> str:
 
 
 def _facts(facts: object) -> dict[str, Any]:
-    if not isinstance(facts, dict) or facts.keys() & _NOT_OF_THE_DOCUMENT:
+    """Return facts that only a document can tell, each of the form that it has. All others are no facts."""
+    if not isinstance(facts, dict) or not all(_is_fact(name, value) for name, value in facts.items()):
         raise BadFrame
-    for name, value in facts.items():
-        if type(value) is not _FACT_TYPES.get(name, type(value)):
-            raise BadFrame
     return facts
+
+
+def _is_fact(name: str, value: object) -> bool:
+    if name in _TEXTS:
+        return type(value) is str
+    if name in _COUNTS:
+        return _is_count(value)
+    if name in _FLAGS:
+        return type(value) is bool
+    if name in _WORDS:
+        return type(value) is str and value in _WORDS[name]
+    if name == "pages":
+        return (
+            isinstance(value, dict)
+            and value.keys() == {"total", "given"}
+            and all(map(_is_count, value.values()))
+        )
+    return name == "passages" and isinstance(value, list) and all(map(_is_passage, value))
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and 0 <= value < _COUNT_LIMIT
+
+
+def _is_passage(value: object) -> bool:
+    if not isinstance(value, dict) or not {"lines", "score", "headings"} <= value.keys() <= _PASSAGE:
+        return False
+    lines, headings = value["lines"], value["headings"]
+    return (
+        isinstance(lines, list)
+        and len(lines) == 2
+        and all(map(_is_count, lines))
+        and _is_count(value.get("page", 0))
+        and type(value["score"]) in (int, float)
+        and value["score"] >= 0
+        and isinstance(headings, list)
+        and all(type(heading) is str for heading in headings)
+    )
 
 
 def _error(answer: Mapping[str, Any]) -> FetchError:
@@ -190,7 +214,9 @@ def _error(answer: Mapping[str, Any]) -> FetchError:
         if not isinstance(text, str) or len(text) > _TEXT_LIMIT or not text.replace("\n", "").isprintable():
             raise BadFrame
     code, reason, message, hint = texts
-    if code not in CODES or (reason and reason not in REASONS) or not message:
+    if code not in _FAILURES or not message:
+        raise BadFrame
+    if reason not in _REFUSALS if code == "refused" else reason:
         raise BadFrame
     return FetchError(code, message, hint=hint, reason=reason)
 

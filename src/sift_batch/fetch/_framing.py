@@ -44,7 +44,9 @@ class Framing:
     def __init__(self) -> None:
         self.in_body = False
         # Bytes whose line or section is not complete yet: bounded by the caps, empty inside data.
-        self._rest = b""
+        self._rest = bytearray()
+        # Of these, how many hold no end of a section, and how many lines are in them.
+        self._looked = self._lines = 0
         self._interim = 0
         # The size of what is left of the current chunk with its line end; None if nothing is chunked.
         self._left: int | None = None
@@ -54,20 +56,23 @@ class Framing:
     def feed(self, data: bytes) -> None:
         """Take the next bytes. Raises `FetchError`, code `protocol`."""
         if not self.in_body:
-            data = self._head(self._rest + data)
+            self._rest += data
+            self._head()
+            data = b""
         if self.in_body and self._left is not None:
-            self._chunks(self._rest + data)
+            self._rest += data
+            self._chunks()
 
-    def _head(self, data: bytes) -> bytes:
-        """Take heads off the front; return what follows the last one."""
+    def _head(self) -> None:
+        """Take heads off the front; what follows the last one stays."""
         while not self.in_body:
-            if not data.startswith(_START[: len(data)]):
+            if not self._rest.startswith(_START[: len(self._rest)]):
                 raise malformed()  # before it is waited for: HTTP/0.9, HTTP/2, TLS, another protocol
-            size = _section(data, lines=FIELDS_LIMIT + 2)  # with a status line and a blank one
+            size = self._section(FIELDS_LIMIT + 2)  # with a status line and a blank one
             if size is None:
-                self._rest = data
-                return b""
-            head, data = data[:size], data[size:]
+                return
+            head = bytes(self._rest[:size])
+            del self._rest[:size]
             status = _STATUS.match(head)
             if status is None:
                 raise malformed()
@@ -80,11 +85,11 @@ class Framing:
             self.in_body = True
             if code not in _BODILESS and _CHUNKED.search(head):
                 self._left = 0
-        self._rest = b""
-        return data
+            else:
+                self._rest.clear()
 
-    def _chunks(self, data: bytes) -> None:
-        at, left = 0, self._left or 0
+    def _chunks(self) -> None:
+        data, at, left = self._rest, 0, self._left or 0
         while not self._trailer:
             taken = min(left, len(data) - at)
             at += taken
@@ -102,26 +107,30 @@ class Framing:
         if self._chunks_seen > CHUNKS_LIMIT:
             message = f"the page comes in more than the {CHUNKS_LIMIT:,} pieces that are taken"
             raise FetchError("too_large", message)
-        self._left, self._rest = left, data[at:]
+        self._left = left
+        del data[:at]
         if self._trailer:
-            if (
-                self._rest[:1] == b"\n"
-                or self._rest[:2] == b"\r\n"
-                or _section(self._rest, lines=FIELDS_LIMIT + 1) is not None
-            ):
-                self._left, self._rest = None, b""  # the end of the answer
-        elif len(self._rest) >= _CHUNK_LINE_LIMIT:
+            if data[:1] == b"\n" or data[:2] == b"\r\n" or self._section(FIELDS_LIMIT + 1) is not None:
+                self._left = None  # the end of the answer
+                data.clear()
+        elif len(data) >= _CHUNK_LINE_LIMIT:
             raise malformed()
 
+    def _section(self, lines: int) -> int | None:
+        """Return the size of the fields that wait, their blank line included; None if they go on.
 
-def _section(data: bytes, *, lines: int) -> int | None:
-    """Return the size of the fields at the start of `data`, their blank line included; None if they go on."""
-    end = _END.search(data)
-    section = data if end is None else data[: end.end()]
-    if len(section) > HEAD_LIMIT or section.count(b"\n") > lines:
-        raise FetchError("protocol", "the site's answer has more or longer headers than are taken")
-    if end is None:
-        return None
-    if _CONTROL.search(section):
-        raise malformed()
-    return end.end()
+        Each byte is looked at once, however few came at a time.
+        """
+        data = self._rest
+        end = _END.search(data, max(0, self._looked - 2))
+        size = len(data) if end is None else end.end()
+        self._lines += data.count(b"\n", self._looked, size)
+        if size > HEAD_LIMIT or self._lines > lines:
+            raise FetchError("protocol", "the site's answer has more or longer headers than are taken")
+        if end is None:
+            self._looked = size
+            return None
+        self._looked = self._lines = 0
+        if _CONTROL.search(data, 0, size):
+            raise malformed()
+        return size

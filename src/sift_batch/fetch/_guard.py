@@ -17,25 +17,26 @@ from typing import Final
 import trio
 
 from ._address import Address, parse, resolve
+from ._causes import is_spent, spent
 from ._config import FetchConfig, networks
 from ._errors import FetchError, refused
 from ._special import Networks, is_nat64
 
 LOOKUP_SECONDS: Final = 5.0
-"""A look-up that takes longer has failed."""
+"""A look-up that takes longer has failed. The wait for a thread to do it in does not count."""
 ANSWERS: Final = 64
 """A name with more addresses than this is refused."""
 TRIES: Final = 4
 """At most so many addresses of one name are tried."""
 
-_LOOKUPS: Final = 16
+_LOOKUPS: Final = 64
 _LOCALHOST: Final = ("127.0.0.1", "::1")
 _SPECIAL_ENDS: Final = frozenset(
     {"localhost", "local", "internal", "intranet", "lan", "home", "corp", "private"}
     | {"onion", "i2p", "invalid", "test", "example", "alt"}
 )
 _SPECIAL_ZONES: Final = frozenset({"home.arpa", "in-addr.arpa", "ip6.arpa"})
-_FOR_THE_TIME_BEING: Final = frozenset({socket.EAI_AGAIN, socket.EAI_SYSTEM, socket.EAI_MEMORY})
+_FOR_THE_TIME_BEING: Final = frozenset({socket.EAI_AGAIN, socket.EAI_SYSTEM})
 _ALLOW: Final = "an operator can list the server's network in `allow`"
 
 
@@ -86,9 +87,10 @@ class Guard:
     async def addresses(self, address: Address) -> tuple[str, ...]:
         """Return the numeric addresses to try for `address`, best first, at most four.
 
-        A name is looked up once, as an absolute one, for at most five seconds. If cancelled, the
-        look-up is abandoned. Raises `FetchError`: `dns` (an `FetchError`) if there is no answer,
-        `refused` if one of the answers may not be connected to.
+        A name is looked up once, as an absolute one, for at most five seconds once there is a thread for
+        it. If cancelled, the look-up is abandoned. Raises `FetchError`: `dns` if there is no answer,
+        `refused` if one of the answers may not be connected to, `internal` if this machine has no
+        descriptor, memory or thread left to ask with.
         """
         literal = _literal(address.host)
         if literal is not None:
@@ -162,30 +164,62 @@ class Guard:
 
     async def _look_up(self, host: str) -> Sequence[object]:
         try:
+            if self._resolve is None:
+                return await self._ask_system(host)
             with trio.fail_after(LOOKUP_SECONDS):
-                if self._resolve is not None:
-                    return await self._resolve(host)
-                return await trio.to_thread.run_sync(
-                    _getaddrinfo,
-                    host,
-                    thread_name="sift-batch look-up",
-                    abandon_on_cancel=True,
-                    limiter=self._threads,
-                )
+                return await self._resolve(host)
         except FetchError:
             raise
         except (trio.TooSlowError, TimeoutError):
             message = "the look-up of the site's name took too long"
             raise FetchError("dns", message, transient=True) from None
         except socket.gaierror as error:
+            if error.errno == socket.EAI_MEMORY:
+                raise spent() from None
             if error.errno in _FOR_THE_TIME_BEING:
                 message = "the look-up of the site's name failed for the time being"
                 raise FetchError("dns", message, transient=True) from None
             raise FetchError("dns", "the site's name does not exist", transient=False) from None
         except Exception as error:
+            if is_spent(error):
+                raise spent() from None
             # A resolver of the application's own may raise whatever it likes.
             transient = isinstance(error, OSError)
             raise FetchError("dns", "the look-up of the site's name failed", transient=transient) from None
+
+    async def _ask_system(self, host: str) -> Sequence[object]:
+        scope = trio.CancelScope()
+        try:
+            with scope:
+                return await trio.to_thread.run_sync(
+                    _getaddrinfo,
+                    host,
+                    thread_name="sift-batch look-up",
+                    abandon_on_cancel=True,
+                    limiter=_Turn(self._threads, scope),  # type: ignore[arg-type]  # as good as a limiter
+                )
+        except RuntimeError:  # no thread could be started
+            raise spent() from None
+        raise trio.TooSlowError
+
+
+class _Turn:
+    """Waits for a thread, and begins to count the seconds of a look-up when there is one.
+
+    Names whose servers never answer may hold all threads for a while. That is no failure of the other
+    names: these wait, for as long as the whole fetch may take.
+    """
+
+    def __init__(self, threads: trio.CapacityLimiter, scope: trio.CancelScope) -> None:
+        self._threads = threads
+        self._scope = scope
+
+    async def acquire_on_behalf_of(self, borrower: object) -> None:
+        await self._threads.acquire_on_behalf_of(borrower)
+        self._scope.deadline = trio.current_time() + LOOKUP_SECONDS
+
+    def release_on_behalf_of(self, borrower: object) -> None:
+        self._threads.release_on_behalf_of(borrower)
 
 
 def _getaddrinfo(host: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 gzip as it comes, in small steps, so that no bomb unfolds further than the step that shows it. It does
 not read headers, keep what it unpacks or wait for anything: the caller takes each step's bytes, counts
-them and lets others run in between. Next: `_client`.
+them and lets others run in between. Next: `_body`.
 """
 
 import zlib
@@ -13,6 +13,8 @@ from ._errors import FetchError
 
 STEP: Final = 64 * 1024
 """No step unpacks more bytes than this."""
+MEMBERS_LIMIT: Final = 1_024
+"""No body has more members than this: an empty one of twenty bytes costs the work of a whole page."""
 
 _GZIP: Final = 31  # zlib's word for: gzip only, with its checksum verified
 _MAGIC: Final = b"\x1f\x8b"
@@ -30,11 +32,13 @@ class Inflater:
         self._held = b""
         self._started = False
         self._padding = False
+        self._members = 1
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """Take the next bytes and give what they unpack to, step by step; a step may be empty.
 
-        To be used up before the next call. Raises `FetchError`, code `protocol`, for damaged bytes.
+        To be used up before the next call. Raises `FetchError`: `protocol` for damaged bytes, `too_large`
+        for more members than are taken.
         """
         # What a full step leaves inside needs no asking for: at least the checksum is still to be fed.
         while data and not self._padding:
@@ -48,6 +52,10 @@ class Inflater:
                 if not data.startswith(_MAGIC):
                     self._padding = True
                     return
+                self._members += 1
+                if self._members > MEMBERS_LIMIT:
+                    message = f"the page is packed in more than the {MEMBERS_LIMIT:,} parts that are taken"
+                    raise FetchError("too_large", message)
                 self._member = zlib.decompressobj(_GZIP)
             member = self._member
             try:

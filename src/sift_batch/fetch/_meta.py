@@ -43,25 +43,6 @@ ORDER: Final = (
 )
 """The names of all facts, in the order in which a result has them."""
 
-OF_THE_WAY: Final = frozenset(
-    {
-        "url",
-        "http_status",
-        "bytes_wire",
-        "bytes_decoded",
-        "redirects",
-        "fetched_at",
-        "elapsed_seconds",
-        "tries",
-        "recovered",
-        "archived_at",
-        "original",
-        "etag",
-        "last_modified",
-    }
-)
-"""The facts that a page can't tell of itself."""
-
 _LONGEST_HEADER: Final = 1_000
 _CONTROLS: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")
@@ -84,6 +65,8 @@ def header_text(headers: Mapping[str, bytes], name: str) -> str | None:
 
 def _harmless(value: Any) -> Any:
     if isinstance(value, str):
+        if value.isprintable():  # as nearly all are: no control and no surrogate is
+            return value
         return _SURROGATES.sub("\ufffd", _CONTROLS.sub(" ", value))
     if isinstance(value, Mapping):
         return {_harmless(name): _harmless(inner) for name, inner in value.items()}

@@ -18,19 +18,21 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from .._gate.gate import Gate
+from .._gate.hosts import host_key
 from .._model.errors import RetryLater
 from .._model.values import Options, Result, Target
 from ._address import Address
-from ._archive import archived_at, is_dead, lookup_url, page_url
+from ._archive import archived_at, check_template, is_dead, lookup_url, may_be_called, page_url
 from ._config import FetchConfig
 from ._document import Document
 from ._errors import FetchError, refused
 from ._guard import Guard
 from ._hops import NO_RULES, Hops, Page, Rules, Trip
-from ._meta import OF_THE_WAY, header_text, make_meta
+from ._meta import header_text, make_meta
 from ._options import check_options
 from ._reply import judge
 from ._robots import Robots
+from ._room import Room
 
 if TYPE_CHECKING:
     from ._client import Client
@@ -53,7 +55,10 @@ class _Found:
 
 
 class Pipeline:
-    """Everything that a fetch needs. Shared by all calls; keeps nothing of a target."""
+    """Everything that a fetch needs. Shared by all calls; keeps nothing of a target.
+
+    Raises `ValueError` for an `archive` that no look-up could be sent to.
+    """
 
     def __init__(
         self,
@@ -69,7 +74,11 @@ class Pipeline:
         self._readers = readers
         # A page that took its worker over could see the pages after it: not those of the other class.
         self._restricted_readers = restricted_readers or readers
+        check_template(config.archive)
+        self._archive_is_open = may_be_called(config.archive, guard)
         self._hops = Hops(config, gate, guard, client)
+        # The bytes of pages that wait for their reader or are being read; taken by their `Trip`.
+        self._room = Room()
         self._rules: Rules = Robots(config, self._hops) if config.robots else NO_RULES
 
     async def check(self, target: Target) -> None:
@@ -81,22 +90,23 @@ class Pipeline:
 
     async def fetch(self, trip: Trip, target: Target) -> Result:
         """Return what the target gives. Raises `FetchError`, or `RetryLater` when there is no room."""
-        began = trio.current_time()
-        fetched_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         try:
             address = self._guard.parse(target.url)
             check_options(target.options)
             found = await self._find(trip, address, target.options)
-        except FetchError as failure:
-            # The frames of its traceback hold the page: who keeps the error must not keep that as well.
-            failure.with_traceback(None)
-            raise _for_caller(failure, trip) from None
-        facts = {
-            "fetched_at": fetched_at,
-            "elapsed_seconds": round(trio.current_time() - began, 3),
-            "tries": trip.tries if trip.tries > 1 else None,
-        }
-        return Result(found.content, make_meta(found.facts, facts))
+        except FetchError as exc:
+            failure = exc
+        else:
+            assert trip.began is not None  # what was read was fetched
+            facts = {
+                "fetched_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(trip.began_at)),
+                "elapsed_seconds": round(trio.current_time() - trip.began, 3),
+                "tries": trip.tries if trip.tries > 1 else None,
+            }
+            return Result(found.content, make_meta(found.facts, facts))
+        finally:
+            self._room.give_back(trip)
+        raise _for_caller(failure, trip)
 
     async def _find(self, trip: Trip, address: Address, options: Options) -> _Found:
         """Return the page or, if that is dead and a copy is wanted, its copy."""
@@ -118,7 +128,9 @@ class Pipeline:
     async def _get(self, trip: Trip, address: Address, options: Options) -> _Found:
         limit = self.config.redirects
         await self._readers_for(trip).warm()  # it gets ready while the page is on its way
-        page = await self._hops.follow(trip, address, first=True, redirects=limit, rules=self._rules)
+        page = await self._hops.follow(
+            trip, address, first=True, redirects=limit, rules=self._rules, room=self._room
+        )
         judge(page.answer.status)
         return await self._read(trip, page, page.address.url, options)
 
@@ -128,10 +140,13 @@ class Pipeline:
         kind = answer.headers.get("content-type", b"")[:_LONGEST_TYPE].decode("latin-1")
         with trip.deadline.stopped():
             document = Document(body=answer.body, content_type=kind, url=base)
-            reading = await self._readers_for(trip).read(document, options)
+            try:
+                reading = await self._readers_for(trip).read(document, options, interactive=not trip.batch)
+            finally:
+                self._room.give_back(trip)
         facts: dict[str, Any] = {
+            **reading.facts,  # those of a document alone: `_frames` lets no other pass
             "chars": len(reading.content),
-            **{name: value for name, value in reading.facts.items() if name not in OF_THE_WAY},
             "url": page.address.url,
             "http_status": answer.status,
             "bytes_wire": answer.wire,
@@ -155,6 +170,8 @@ class Pipeline:
             return ""
         if self._archive_for(trip) is None:
             return "check the address"
+        if not self._archive_is_open:
+            return "check the address; an operator should see to it that `archive` may be called"
         if options.recover:
             return "no copy of it was found in the archive"
         return "check the address, or let the option recover look for a copy in an archive"
@@ -170,7 +187,14 @@ class Pipeline:
         original = {"http_status": trip.status, "code": code}
         try:
             place = self._guard.parse(lookup_url(template, address.url))
-            page = await self._hops.follow(trip, place, first=False, redirects=self.config.redirects)
+            page = await self._hops.follow(
+                trip,
+                place,
+                first=False,
+                redirects=self.config.redirects,
+                room=self._room,
+                home=host_key(place.url),  # what is elsewhere is no copy of the archive's
+            )
             judge(page.answer.status)
             copy = await self._read(trip, page, page_url(page.address.url, address.url), options)
         except (FetchError, RetryLater):

@@ -8,6 +8,8 @@ trusted. Next: `_process` (one worker), `_frames` (what goes through the pipe), 
 
 import os
 import tempfile
+import threading
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -24,7 +26,8 @@ from . import _frames
 from ._config import FetchConfig
 from ._document import Document, Reading
 from ._errors import FetchError
-from ._process import ENTRY, WorkerProcess
+from ._places import Places
+from ._process import ENTRY, REAP_WITHIN, Unready, WorkerProcess
 from ._worker import DIRECTORY_PREFIX
 
 RECYCLE_AFTER: Final = 100
@@ -57,12 +60,13 @@ class Readers:
     def __init__(self, config: FetchConfig, entry: str) -> None:
         self._config = config
         self._entry = entry
+        # Made by the first thread that starts a worker, in `_place`; the lock is held meanwhile.
         self._directory: str | None = None
+        self._one_directory = threading.Lock()
         self._closed = False
-        # A token is the right to use one worker; Trio gives them out first come, first served.
-        # Whoever holds one finds a process in `_idle`, or room for a new one: every process that
-        # lives is either in `_idle` or in the hands of one holder.
-        self._tokens = trio.CapacityLimiter(config.extract_workers)
+        # A place is the right to use one worker. Whoever holds one finds a process in `_idle`, or room
+        # for a new one: every process that lives is either in `_idle` or in the hands of one holder.
+        self._places = Places(config.extract_workers)
         self._idle: list[WorkerProcess] = []
         self._alive: set[WorkerProcess] = set()
         self._started = 0
@@ -72,30 +76,36 @@ class Readers:
 
     def statistics(self) -> ReaderStatistics:
         """Return how many workers there are, and how the others ended."""
-        tokens = self._tokens.statistics()
         return ReaderStatistics(
             alive=len(self._alive),
             busy=len(self._alive) - len(self._idle),
-            waiting=tokens.tasks_waiting,
+            waiting=self._places.waiting,
             started=self._started,
             ended=dict(self._ended),
         )
 
-    async def read(self, document: Document, options: Options) -> Reading:
+    async def read(self, document: Document, options: Options, interactive: bool = False) -> Reading:
         """Return what `document` says, as `options` ask.
 
-        Waits for a free worker, first come, first served, then at most `extract_timeout` seconds. If
-        cancelled, the worker is killed and nothing is left. Raises `FetchError`: what the reader says,
-        or `extract_failed` when it crashed, was killed, or ran out of time or memory.
+        Waits for a free worker: those for whom somebody waits (`interactive`) before all others, and
+        first come, first served. A worker that is new has up to a minute to be ready, then there are
+        `extract_timeout` seconds for the page. If cancelled, the worker is killed and nothing is left.
+
+        Raises `FetchError`: what the reader says; `extract_failed` when it crashed, was killed, or ran
+        out of time or memory; `internal`, which is no fault of the page, when there was no worker.
         """
-        answer = await self._ask(partial(_frames.read_request, document, options), _PAGE)
+        answer = await self._ask(partial(_frames.read_request, document, options), _PAGE, interactive)
         if isinstance(answer, Reading):
             return answer
         raise _failed(_PAGE)
 
     async def check_jq(self, program: str) -> None:
-        """Compile a jq program in a worker. Raises `FetchError`: `bad_option`, or as `read` does."""
-        if await self._ask(partial(_frames.check_request, program), _PROGRAM) != "checked":
+        """Compile a jq program in a worker. Raises `FetchError`: `bad_option`, or as `read` does.
+
+        The worker ends with that. A program could have taken it over, and must not see the pages of
+        others; a new one costs less than a worker kept for programs alone.
+        """
+        if await self._ask(partial(_frames.check_request, program), _PROGRAM, True) != "checked":
             raise _failed(_PROGRAM)
 
     async def warm(self) -> None:
@@ -104,21 +114,25 @@ class Readers:
         For a caller who is about to have a document. Raises `FetchError` when none can be started.
         """
         self._check_open()
-        if not self._alive:
-            async with self._tokens:
-                if not self._alive:
-                    self._idle.append(await self._start())
+        # No free place: then workers are being started already.
+        if not self._alive and self._places.take_nowait():
+            try:
+                self._idle.append(await self._start())
+            finally:
+                self._places.give_back()
 
-    async def _ask(self, request: Callable[[], Iterable[bytes]], what: str) -> Reading | str:
+    async def _ask(
+        self, request: Callable[[], Iterable[bytes]], what: str, interactive: bool
+    ) -> Reading | str:
         self._check_open()
-        async with self._tokens:
+        async with self._places.one(interactive=interactive):
             worker = await self._take()
             answer, end = None, "cancelled"  # unless the next line comes to an end by itself
             try:
                 answer, end = await self._exchange(worker, request(), what)
             finally:
                 worker.served += 1
-                if not end and worker.served >= RECYCLE_AFTER:
+                if not end and (worker.served >= RECYCLE_AFTER or what is _PROGRAM):
                     end = "recycled"
                 if end or self._closed:  # shields itself, with a deadline
                     end = await self._end(worker, end)
@@ -139,6 +153,9 @@ class Readers:
         """Return the answer, and why the worker must go, "" when it may stay."""
         try:
             await worker.wait_ready()
+        except Unready:
+            return _no_worker(), "crashed"
+        try:
             with trio.move_on_after(self._config.extract_timeout):
                 answer = await worker.exchange(request, self._config.result_max_bytes)
                 if not _answers_another(answer, what):
@@ -160,10 +177,9 @@ class Readers:
         self._check_open()
         numbers = (self._config.extract_memory, self._config.extract_timeout, self._config.result_max_bytes)
         try:
-            worker = await WorkerProcess.start(self._entry, numbers, self._place(), self._threads)
-        except OSError:
-            message = "no process could be started to read the page"
-            raise FetchError("internal", message, hint="try again later") from None
+            worker = await WorkerProcess.start(self._entry, numbers, self._place, self._threads)
+        except (OSError, RuntimeError):  # no process, or no thread to start it in
+            raise _no_worker() from None
         self._started += 1
         self._alive.add(worker)
         if self._closed:
@@ -181,19 +197,23 @@ class Readers:
             self._idle.append(await self._start())
 
     def _place(self) -> str:
-        """Return an empty directory. Made again when something that tidies up took it away."""
-        if self._directory is None or not Path(self._directory).is_dir():
-            try:
-                self._directory = tempfile.mkdtemp(prefix=DIRECTORY_PREFIX)
-                os.chmod(self._directory, 0o700)  # noqa: PTH101 - whatever the umask takes away
-            except OSError:
-                return "/"
-        return self._directory
+        """Return an empty directory. Made again when something that tidies up took it away.
 
-    async def _end(self, worker: WorkerProcess, end: str) -> str:
+        Runs in a thread: a file system may take its time.
+        """
+        with self._one_directory:
+            if self._directory is None or not Path(self._directory).is_dir():
+                try:
+                    self._directory = tempfile.mkdtemp(prefix=DIRECTORY_PREFIX)
+                    os.chmod(self._directory, 0o700)  # noqa: PTH101 - whatever the umask takes away
+                except OSError:
+                    return "/"
+            return self._directory
+
+    async def _end(self, worker: WorkerProcess, end: str, within: float = REAP_WITHIN) -> str:
         """Kill and reap a worker, whatever is cancelled. Returns why it ended, as far as can be told."""
         worker.kill()
-        code = await worker.reap(self._threads)
+        code = await worker.reap(self._threads, within)
         if worker in self._alive:  # closing may have been here first
             self._alive.discard(worker)
             if self._closed:
@@ -209,15 +229,19 @@ class Readers:
         self._idle.clear()
         for worker in self._alive:
             worker.kill()  # all at once, so that the slowest end is the only one waited for
-        with trio.move_on_after(_CLOSE_WITHIN, shield=True):
-            # Whoever still holds a worker notices now, and is waited for: it may be starting one.
-            for _ in range(self._config.extract_workers):
-                await self._tokens.acquire_on_behalf_of(object())
-        for worker in list(self._alive):
-            await self._end(worker, "closed")
-        if self._directory is not None:
-            with suppress(OSError):
-                os.rmdir(self._directory)  # noqa: PTH106 - quick, and no file is in it
+        deadline = time.monotonic() + _CLOSE_WITHIN  # processes end in real time, whatever Trio's clock says
+        try:
+            with trio.move_on_after(_CLOSE_WITHIN, shield=True):
+                # Whoever still holds a worker notices now, and is waited for: it may be starting one.
+                for _ in range(self._config.extract_workers):
+                    await self._places.take()
+        finally:  # a Ctrl-C may strike any wait of the main task
+            for worker in list(self._alive):
+                # One deadline for all; what the system is slow to let go is given up, killed as it is.
+                await self._end(worker, "closed", max(0.0, deadline - time.monotonic()))
+            if self._directory is not None:
+                with suppress(OSError):
+                    os.rmdir(self._directory)  # noqa: PTH106 - quick, and no file is in it
 
 
 @asynccontextmanager
@@ -238,6 +262,11 @@ async def open_readers(config: FetchConfig, *, _entry: str = ENTRY) -> AsyncIter
 def _answers_another(answer: Reading | FetchError | str, what: str) -> bool:
     """Say whether this is the answer to a question of the other sort."""
     return answer == "checked" if what is _PAGE else isinstance(answer, Reading)
+
+
+def _no_worker() -> FetchError:
+    message = "no process could be started to read the page"
+    return FetchError("internal", message, hint="try again later")
 
 
 def _failed(what: str, end: str = "crashed") -> FetchError:

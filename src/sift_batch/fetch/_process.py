@@ -9,7 +9,7 @@ import signal
 import site
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from importlib.machinery import PathFinder
@@ -24,11 +24,18 @@ from ._errors import FetchError
 
 ENTRY: Final = "sift_batch.fetch._worker"
 
+REAP_WITHIN: Final = 5.0
+"""Seconds that a killed process has to be gone."""
+
 _READY_WITHIN: Final = 60.0
-_REAP_WITHIN: Final = 5.0
 _CHUNK: Final = 128 * 2**10
+_SMALL: Final = 32 * 2**10
 _LIBRARIES: Final = ("trafilatura", "lxml", "pypdfium2", "jq", "re2", "charset_normalizer")
 _THREAD: Final = "sift-batch reader process"
+
+
+class Unready(Exception):
+    """A worker never became ready: nothing of a document has reached it."""
 
 
 class WorkerProcess:
@@ -43,23 +50,27 @@ class WorkerProcess:
 
     @classmethod
     async def start(
-        cls, entry: str, numbers: Sequence[float], directory: str, threads: trio.CapacityLimiter
+        cls, entry: str, numbers: Sequence[float], place: Callable[[], str], threads: trio.CapacityLimiter
     ) -> "WorkerProcess":
-        """Start a worker in `directory`. A cancel comes before it is started, or after it is there.
+        """Start a worker in the directory that `place` gives, which is called in a thread.
 
-        Raises `OSError` when the system starts none.
+        A cancel comes before the worker is started, or after it is there. Raises `OSError` when the
+        system starts none, `RuntimeError` when it starts no thread.
         """
-        spawn = partial(_spawn, entry, numbers, directory)
+        spawn = partial(_spawn, entry, numbers, place)
         return cls(*await trio.to_thread.run_sync(spawn, limiter=threads, thread_name=_THREAD))
 
     async def wait_ready(self) -> None:
-        """Wait until the worker has limited itself. Raises `BadFrame` when it does not in a minute."""
+        """Wait until the worker has limited itself. Raises `Unready` when it does not in a minute."""
         if self._ready:
             return
         with trio.move_on_after(_READY_WITHIN):
-            self._ready = await self._receive(len(_frames.READY)) == _frames.READY
+            try:
+                self._ready = await self._receive(len(_frames.READY)) == _frames.READY
+            except (_frames.BadFrame, trio.BrokenResourceError, trio.ClosedResourceError):
+                raise Unready from None
         if not self._ready:
-            raise _frames.BadFrame
+            raise Unready
 
     def well(self) -> bool:
         """Say whether an idle worker lives and is silent, as it should be."""
@@ -79,16 +90,13 @@ class WorkerProcess:
         Raises `BadFrame`, `trio.BrokenResourceError` or `trio.ClosedResourceError`. After one of these
         or a cancel the worker is of no more use.
         """
-        for piece in request:
-            with memoryview(piece) as view:
-                # Slices, with a checkpoint for each: a reader that keeps up would never make us wait.
-                for start in range(0, len(view), _CHUNK):
-                    await self._into.send_all(view[start : start + _CHUNK])
+        for data in _writes(request):
+            await self._into.send_all(data)
         prefix = await self._receive(_frames.PREFIX.size)
         limits = {"header_limit": _frames.ANSWER_LIMIT, "body_limit": result_max_bytes}
         header_size, content_size = _frames.sizes(prefix, **limits)
-        header = await self._receive(header_size)
-        return _frames.parse_answer(header, await self._receive(content_size))
+        rest = await self._receive(header_size + content_size)
+        return _frames.parse_answer(rest[:header_size], rest[header_size:])
 
     async def _receive(self, size: int) -> bytes:
         received = bytearray()
@@ -107,15 +115,36 @@ class WorkerProcess:
         self._into.close()
         self._out_of.close()
 
-    async def reap(self, threads: trio.CapacityLimiter) -> int | None:
+    async def reap(self, threads: trio.CapacityLimiter, within: float) -> int | None:
         """Wait until a killed worker is gone, whatever is cancelled. Returns its code, None if unknown."""
         with trio.CancelScope(shield=True):  # the thread's own deadline ends it
-            await trio.to_thread.run_sync(self._wait, limiter=threads, thread_name=_THREAD)
+            await trio.to_thread.run_sync(self._wait, within, limiter=threads, thread_name=_THREAD)
         return self._process.returncode
 
-    def _wait(self) -> None:
+    def _wait(self, within: float) -> None:
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_REAP_WITHIN)
+            self._process.wait(within)
+
+
+def _writes(request: Iterable[bytes]) -> Iterator[bytes | memoryview]:
+    """Give a request in pieces, one for each write, with a checkpoint at each.
+
+    Small pieces go together: every write wakes the worker, which costs more than a copy. Large ones are
+    cut, since a reader that keeps up would never make us wait.
+    """
+    small = bytearray()
+    for piece in request:
+        if len(small) + len(piece) <= _SMALL:
+            small += piece
+            continue
+        if small:
+            yield bytes(small)
+            small.clear()
+        with memoryview(piece) as view:
+            for start in range(0, len(view), _CHUNK):
+                yield view[start : start + _CHUNK]
+    if small:
+        yield bytes(small)
 
 
 def _is_ours(pid: int) -> bool:
@@ -132,7 +161,9 @@ def _is_ours(pid: int) -> bool:
     return True
 
 
-def _spawn(entry: str, numbers: Sequence[float], directory: str) -> tuple[subprocess.Popen[bytes], int, int]:
+def _spawn(
+    entry: str, numbers: Sequence[float], place: Callable[[], str]
+) -> tuple[subprocess.Popen[bytes], int, int]:
     with ExitStack() as ours, ExitStack() as theirs:
         child_in, into = _pipe(theirs, ours)
         child_out, out_of = reversed(_pipe(ours, theirs))
@@ -142,7 +173,7 @@ def _spawn(entry: str, numbers: Sequence[float], directory: str) -> tuple[subpro
             stdout=child_out,
             stderr=subprocess.DEVNULL,
             env={},
-            cwd=directory,
+            cwd=place(),
             start_new_session=True,  # a terminal's Ctrl-C is for the application
         )
         ours.pop_all()
@@ -164,7 +195,7 @@ def command(entry: str, numbers: Sequence[float]) -> list[str]:
     """
     if not sys.executable or getattr(sys, "frozen", False):
         raise FileNotFoundError  # what is frozen into one file would start itself, again and again
-    python = [sys.executable, "-I", "-B"]
+    python = [sys.executable, "-I", *_bytecode()]
     tail = [*map(repr, numbers), str(os.getpid())]
     if entry == ENTRY and _found_when_isolated():
         return [*python, "-m", entry, *tail]
@@ -176,6 +207,17 @@ def command(entry: str, numbers: Sequence[float]) -> list[str]:
         "load(sys.argv[1]).main()"
     )
     return [*python, "-c", code, entry, *tail]
+
+
+def _bytecode() -> list[str]:
+    """Return the options by which a worker keeps bytecode as the application does: whether, and where.
+
+    Libraries that were installed without any would be compiled anew by each worker, for half a second.
+    """
+    if sys.dont_write_bytecode:
+        return ["-B"]
+    prefix = sys.pycache_prefix
+    return [] if prefix is None else ["-X", f"pycache_prefix={Path(prefix).absolute()}"]
 
 
 def _found_when_isolated() -> bool:

@@ -20,8 +20,6 @@ _CODES: Final = {
     429: ("busy", "the site asks for patience"),
     451: ("page_gone", "the page is withheld for legal reasons"),
 }
-# Statuses that often pass by themselves within a second.
-_TRANSIENT: Final = frozenset({408, 500, 502, 504})
 
 # The three spellings of RFC 9110 with or without a zone, and the offsets that mail headers have. The
 # parser of the standard library reads nearly anything as a date, so that the shape is checked first.
@@ -39,14 +37,15 @@ _SECONDS: Final = re.compile(rb"[0-9]+")
 def judge(status: int) -> None:
     """Return for a status that comes with a page, else raise `FetchError` with the code it stands for.
 
-    Redirects that are followed, and a 429 or 503 that asks for patience, are to be dealt with before.
+    Redirects that are followed, statuses that are tried again, and a 429 or 503 that asks for patience
+    are to be dealt with before.
     """
     if 200 <= status < 300:
         return
     code, message = _CODES.get(status, ("http_error", "the site did not give the page"))
     if status >= 500:
         code, message = "server_error", "the site has a fault"
-    raise FetchError(code, f"{message} (HTTP {status})", transient=status in _TRANSIENT)
+    raise FetchError(code, f"{message} (HTTP {status})")
 
 
 def retry_after(value: bytes, now: float, limit: float = 600.0) -> float | None:

@@ -157,6 +157,8 @@ def _concerns_the_page(failure: FetchError, trip: Trip) -> bool:
     """Return whether the page would fail in the same way, so that robots.txt is not what is wrong."""
     if failure.code == "timeout":
         return trip.deadline.left <= 0
+    if trip.hop:
+        return False  # where the robots.txt redirects to is no server of the page's
     if failure.code == "refused":
         # The server's addresses, and not a redirect or what came of robots.txt itself.
         return trip.status is None and failure.reason != "encoding"

@@ -1,6 +1,6 @@
 """Which addresses are no public servers?
 
-One dated table of networks and one question, `Networks.check`. The table is our own: what the standard
+One dated table of networks and one question, `Networks.allowed`. The table is our own: what the standard
 library's flags say differs from release to release, and it counts tunnels to private networks as
 public. Nothing is looked up here. Next: `_guard`, which asks for each address of a host.
 

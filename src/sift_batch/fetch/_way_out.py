@@ -1,15 +1,16 @@
-"""What may come out of a call? One error of ours, whatever was raised inside.
+"""What may come out of a call? One error of ours, whatever was raised inside, and nothing that hangs on it.
 
 What a library, a resolver of the application's, or a nursery somewhere below raises must not reach the
-caller as it is: its text could hold the target. `_fetcher` has this round every call.
+caller as it is: its text could hold the target. Nor may our own error lead back to it, or to the page
+that it was raised about. `_fetcher` has this round every call.
 """
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-import trio
-
 from .._model.errors import RetryLater
+from .._passing import leaves_of, what_passes
+from ._causes import fault
 from ._errors import FetchError
 
 T = TypeVar("T")
@@ -18,36 +19,36 @@ T = TypeVar("T")
 async def with_one_error(call: Callable[[], Awaitable[T]]) -> T:
     """Return what `call` returns; what it raises comes out bare.
 
-    `FetchError`, `RetryLater`, `Cancelled`, `KeyboardInterrupt` and `SystemExit` pass, also out of a
-    group; everything else becomes `FetchError` `internal`.
+    `FetchError`, `RetryLater`, `KeyboardInterrupt` and `SystemExit` pass, also out of a group, and so
+    does a `Cancelled` of a scope round here; everything else becomes `FetchError` `internal`. An error
+    of ours comes out alone: without a cause, a context, or a traceback into what was fetched.
     """
     try:
         return await call()
-    except (FetchError, RetryLater):
-        raise
-    except (Exception, BaseExceptionGroup) as exc:
-        found = _what_counts(list(_leaves(exc)))
+    except GeneratorExit:
+        raise  # nobody awaits this coroutine any more
+    except BaseException as exc:  # noqa: ASYNC103 - what must pass is raised
+        passes = what_passes(exc)
+        if passes is exc:
+            raise
+        found = passes or alone(_what_counts(exc))
     try:
-        # Out here it has no context: what was caught, and the page in its frames, is let go.
-        raise found from None
+        # Out here it gets no context again: what was caught, and the page in its frames, is let go.
+        raise found
     finally:
         del found
 
 
-def _what_counts(leaves: list[BaseException]) -> BaseException:
-    for kinds in ((KeyboardInterrupt, SystemExit), trio.Cancelled, FetchError, RetryLater):
+def alone(error: BaseException) -> BaseException:
+    """Return the error without what hangs on it: its cause, its context and its traceback."""
+    error.__cause__ = error.__context__ = None
+    return error.with_traceback(None)
+
+
+def _what_counts(exc: BaseException) -> BaseException:
+    leaves = list(leaves_of(exc))
+    for kind in (FetchError, RetryLater):
         for leaf in leaves:
-            if isinstance(leaf, kinds):
+            if isinstance(leaf, kind):
                 return leaf
-    return FetchError("internal", "the fetch failed by a fault of its own", hint="try again later")
-
-
-def _leaves(exc: BaseException) -> Iterator[BaseException]:
-    # A stack and no recursion: groups can be nested deeper than Python can call.
-    stack = [exc]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, BaseExceptionGroup):
-            stack.extend(reversed(item.exceptions))
-        else:
-            yield item
+    return fault()

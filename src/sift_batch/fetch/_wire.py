@@ -7,7 +7,6 @@ checks. Next: `_client`.
 
 import math
 import ssl
-from collections.abc import Iterable
 from typing import Any, Final, Literal
 
 import httpcore2
@@ -21,8 +20,6 @@ PACE_SECONDS: Final = 10.0
 
 # A small read bounds what a parser can be busy with before others get their turn.
 _READ_BYTES: Final = 16 * 1024
-
-_SocketOption = tuple[int, int, int] | tuple[int, int, bytes | bytearray] | tuple[int, int, None, int]
 
 
 class Meter:
@@ -114,7 +111,7 @@ class MeteredBackend(httpcore2.AsyncNetworkBackend):
         port: int,
         timeout: float | None = None,  # noqa: ASYNC109
         local_address: str | None = None,
-        socket_options: Iterable[_SocketOption] | None = None,
+        socket_options: Any = None,
     ) -> httpcore2.AsyncNetworkStream:
         """Connect."""
         stream = await self._inner.connect_tcp(
@@ -126,7 +123,7 @@ class MeteredBackend(httpcore2.AsyncNetworkBackend):
         self,
         path: str,
         timeout: float | None = None,  # noqa: ASYNC109
-        socket_options: Iterable[_SocketOption] | None = None,
+        socket_options: Any = None,
     ) -> httpcore2.AsyncNetworkStream:
         """Refuse as the backend behind does."""
         return await self._inner.connect_unix_socket(path, timeout=timeout, socket_options=socket_options)

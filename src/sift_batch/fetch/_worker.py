@@ -36,6 +36,7 @@ _CPU_IN_ALL: Final = 3_600
 _ALARM_AFTER: Final = 2.0
 _ALARM_AT_MOST: Final = 86_400.0
 _LOOK_UP_MS: Final = 5_000
+_IDLE: Final = 0.05
 _OPEN_FILES: Final = 16
 _CLONE_NEWUSER: Final = 0x10000000
 _CLONE_NEWNET: Final = 0x40000000
@@ -55,9 +56,15 @@ def main(read: Read | None = None, check: Check | None = None) -> None:
         memory, seconds, result_max_bytes, parent = (float(text) for text in sys.argv[-4:])
         source, sink = _seal(int(memory))
         if read is None:
-            _warm_up()
+            _warm_up("sift_batch.fetch._read", "sift_batch.fetch._read.html")
         with os.fdopen(source, "rb") as requests, os.fdopen(sink, "wb", buffering=0) as answers:
             answers.write(_frames.READY)
+            if read is None and not select.select([requests], [], [], _IDLE)[0]:
+                _warm_up("trafilatura")  # it takes longer than all the others, and nobody waits now
+            # Only now: Python may keep the bytecode of its modules, so that the next worker starts quicker.
+            # Later it must not even try: each try makes a file for a moment in which a worker may be killed.
+            sys.dont_write_bytecode = True
+            _limit("RLIMIT_FSIZE", 0)
             while _wait_for_input(requests, int(parent)):
                 # Over all three: a fork of a dead application may hold the pipe in the middle of each.
                 signal.setitimer(signal.ITIMER_REAL, min(seconds + _ALARM_AFTER, _ALARM_AT_MOST))
@@ -89,7 +96,6 @@ def _seal(memory: int) -> tuple[int, int]:
     _drop_privileges()
     _limit("RLIMIT_AS", memory)
     _limit("RLIMIT_CPU", _CPU_SECONDS, hard=_CPU_IN_ALL)
-    _limit("RLIMIT_FSIZE", 0)
     _limit("RLIMIT_CORE", 0)
     _limit("RLIMIT_NPROC", 0)
     _limit("RLIMIT_NOFILE", _OPEN_FILES)
@@ -104,16 +110,13 @@ def _drop_privileges() -> None:
         libc = ctypes.CDLL(None, use_errno=True)
         libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
         libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)  # a crash handler would keep the page otherwise
-        # As root the network alone: in a user namespace of its own, root could no longer read
-        # modules that belong to somebody else.
-        ways = [_CLONE_NEWUSER | _CLONE_NEWNET]
-        if os.geteuid() == 0:
-            ways.insert(0, _CLONE_NEWNET)
-        any(libc.unshare(way) == 0 for way in ways)
+        # As root the network alone, and where it lacks the right to that, nothing: in a user namespace
+        # of its own, root could no longer read modules that belong to somebody else.
+        libc.unshare(_CLONE_NEWNET if os.geteuid() == 0 else _CLONE_NEWUSER | _CLONE_NEWNET)
 
 
 def _limit(name: str, soft: int, *, hard: int | None = None) -> None:
-    """Lower one limit, never above what the process was given. Where there is no such limit: nothing."""
+    """Set one limit, the hard one never above that which was given. Where there is no such limit: nothing."""
     number = getattr(resource, name, None)
     if number is None:
         return
@@ -125,15 +128,16 @@ def _limit(name: str, soft: int, *, hard: int | None = None) -> None:
         resource.setrlimit(number, (min(soft, hard), hard))
 
 
-def _warm_up() -> None:
+def _warm_up(*names: str) -> None:
     """Import what the usual page needs, so that the first one does not pay for it."""
     from importlib import import_module
 
-    for name in ("sift_batch.fetch._read", "sift_batch.fetch._read.html"):
+    gc.disable()  # next to nothing of a module is garbage, and looking for it takes a tenth of a start
+    for name in names:
         with suppress(Exception):
             import_module(name)
-    gc.collect()
     gc.freeze()  # modules stay: the collector need not look at them for each page
+    gc.enable()
 
 
 def _wait_for_input(requests: BinaryIO, parent: int) -> bool:
@@ -205,10 +209,9 @@ def _answer(
 
 
 def _send(answers: BinaryIO, answer: tuple[bytes, bytes]) -> None:
-    for data in answer:
-        view = memoryview(data)
-        while view:
-            view = view[answers.write(view) :]
+    view = memoryview(b"".join(answer))  # one write: each wakes the application
+    while view:
+        view = view[answers.write(view) :]
 
 
 def _read(document: Document, options: Options, result_max_bytes: int) -> Reading:

@@ -411,7 +411,7 @@ VERDICTS: Final = (
     ),
     Mutant(
         "a Ctrl-C deep in a group is contained",
-        "_engine/passing.py",
+        "_passing.py",
         "isinstance(leaf, KeyboardInterrupt | SystemExit)",
         "isinstance(leaf, SystemExit)",
         "a `KeyboardInterrupt` anywhere in a group passes",

@@ -1,8 +1,9 @@
 """What must never be contained, wherever it comes from?
 
 A `KeyboardInterrupt` and a `SystemExit` end the program; a `Cancelled` belongs to a scope round here.
-Code of somebody else's (a fetch, a `ready`, a store) may raise them bare or deep inside a group, since a
-nursery of its own wraps them. Next room: whoever contains the rest.
+Code of somebody else's (a fetch, a `ready`, a store, a look-up) may raise them bare or deep inside a
+group, since a nursery of its own wraps them. Next: `_engine/attempt.py` and `fetch/_way_out.py`, which
+contain the rest.
 """
 
 import math
