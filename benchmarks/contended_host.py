@@ -57,11 +57,17 @@ class KeptConnections:
 
 
 async def drain(
-    store: Any, fetch: Any, jobs: Sequence[Sequence[str]], workers: int, *, gated: bool = True
+    store: Any,
+    fetch: Any,
+    jobs: Sequence[Sequence[str]],
+    workers: int,
+    *,
+    gated: bool = True,
+    mode: str = "",
 ) -> float:
     """Submit all jobs at once, drain them through a gate; return the seconds on Trio's clock.
 
-    With `gated=False` the fetch goes through a gate by itself.
+    With `gated=False` the fetch goes through a gate by itself. `mode` is every target's.
     """
     import trio
 
@@ -70,13 +76,14 @@ async def drain(
     config = sift_batch.Config(
         jobs_total=10**6, jobs_per_caller=10**6, workers=workers, workers_limit=workers
     )
+    options = sift_batch.Options(mode=mode)
     if gated:
         fetch = sift_batch.Gate(total=TOTAL, per_host=PER_HOST).batch(fetch)
     async with sift_batch.open_runner(store, fetch, config) as runner:
         began = trio.current_time()
         async with trio.open_nursery() as nursery:
             for urls in jobs:
-                targets = [sift_batch.Target(url) for url in urls]
+                targets = [sift_batch.Target(url, options) for url in urls]
                 nursery.start_soon(runner.submit, sift_batch.Caller("bench"), targets)
         await runner.drain()
         taken = trio.current_time() - began

@@ -17,7 +17,7 @@ DELAY = 0.020
 TOTAL, PER_HOST = 8, 2
 """How many requests may be answered at the same time, in all and of one host."""
 HOSTS = [f"127.0.0.{number}" for number in range(1, 9)]
-_PAGE = b"<html><body>" + b"<p>a paragraph of a page</p>" * 365 + b"</body></html>"
+PAGE = b"<html><body>" + b"<p>a paragraph of a page</p>" * 365 + b"</body></html>"
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n"
 
 
@@ -91,7 +91,7 @@ class Connection(asyncio.Protocol):
 
     def _finish(self) -> None:
         self.counts.end(self._host, self._loop.time())
-        self._answer(_PAGE)
+        self._answer(PAGE)
 
     def _answer(self, body: bytes) -> None:
         if not self._transport.is_closing():

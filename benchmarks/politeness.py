@@ -65,6 +65,15 @@ def engine_full(path: str, urls: Sequence[str]) -> float:
 
     Pages are read in two worker processes, which have started before, like the imports of all others.
     """
+    return _pipeline(path, urls, "")
+
+
+def engine_unread(path: str, urls: Sequence[str]) -> float:
+    """Run the same jobs in mode raw: a worker gives each page as it was served, and extracts nothing."""
+    return _pipeline(path, urls, "raw")
+
+
+def _pipeline(path: str, urls: Sequence[str], mode: str) -> float:
     import trio
 
     import sift_batch
@@ -73,13 +82,14 @@ def engine_full(path: str, urls: Sequence[str]) -> float:
     async def main() -> float:
         config = FetchConfig(allow=["127.0.0.0/8"], ports=None)
         gate = sift_batch.Gate(total=TOTAL, per_host=PER_HOST)
+        jobs = [[url] for url in urls]
         async with sift_batch.open_store(path) as store, open_fetcher(config, gate=gate) as fetch:
             # Asks each worker something and calls nobody, so that the server sees nothing of it.
             target = sift_batch.Target(urls[0], sift_batch.Options(jq="."))
             async with trio.open_nursery() as nursery:
                 for _ in range(config.extract_workers):
                     nursery.start_soon(fetch.check, target)
-            return await contended_host.drain(store, fetch, [[url] for url in urls], len(urls), gated=False)
+            return await contended_host.drain(store, fetch, jobs, len(urls), gated=False, mode=mode)
 
     return trio.run(main)
 
@@ -93,6 +103,7 @@ OWN: dict[str, Callable[[str, Sequence[str]], float]] = {
     "engine_raw": engine_raw,
     "engine_jobs": engine_jobs,
     "engine_full": engine_full,
+    "engine_unread": engine_unread,
     "bare_loop": bare_loop,
 }
 
@@ -109,6 +120,7 @@ CLIENTS = (
     Client("sift-batch, raw h11 fetch, 320 jobs of one", "engine_raw"),
     Client("sift-batch, raw h11 fetch, 10 jobs of 32", "engine_jobs"),
     Client("sift-batch, the full pipeline, 320 jobs of one", "engine_full"),
+    Client("sift-batch, the same, mode raw", "engine_unread"),
     Client("bare Trio loop, raw h11 fetch, limiters", "bare_loop"),
     Client("httpx on Trio, limiters by hand", "httpx_limiters", "httpx_limiters"),
     Client("Scrapy, 8 and 2", "scrapy_polite", "scrapy_jobdir"),
@@ -117,19 +129,27 @@ CLIENTS = (
 
 
 def own(client: str, path: str, urls: Sequence[str]) -> dict[str, float]:
-    """Be one of our own clients, in a process of its own; imports are not counted, as for the others."""
+    """Be one of our own clients, in a process of its own; imports are not counted, as for the others.
+
+    The CPU of worker processes is, with their starts.
+    """
     import h11
+    import httpcore2
     import trio
 
     from sift_batch import Gate, open_runner, open_store
     from sift_batch.fetch import open_fetcher
 
-    del h11, trio, Gate, open_runner, open_store, open_fetcher
-    before = resource.getrusage(resource.RUSAGE_SELF)
+    del h11, httpcore2, trio, Gate, open_runner, open_store, open_fetcher
+    before = _cpu()
     seconds = OWN[client](path, urls)
-    after = resource.getrusage(resource.RUSAGE_SELF)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return {"seconds": seconds, "cpu": cpu, "whole": len(urls)}
+    return {"seconds": seconds, "cpu": _cpu() - before, "whole": len(urls)}
+
+
+def _cpu() -> float:
+    """Return the seconds of CPU of this process and of the processes that it started and reaped."""
+    used = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def available(folder: Path) -> Iterator[tuple[Client, Path | None]]:

@@ -1,10 +1,10 @@
 """How do the numbers stand, all of them? Runs each benchmark beside this file and prints one table.
 
 Every benchmark also runs alone: `python benchmarks/overhead.py`. With `--write` the table goes into
-README.md too; that of the fetch pipeline alone (`reading hostile_stall`) has a section of its own. What needs
-other people's software is not among them: `politeness.py`, `peers/compare.py` and `quality/rate.py`;
-`everything.py` runs those as well. On a machine that does other work at the same time, ratios hold better
-than times, and the median better than either end of the spread.
+README.md too; that of the fetch pipeline alone (`reading hostile_stall fetch_map`) has a section of its
+own. What needs other people's software is not among them: `politeness.py`, `peers/compare.py` and
+`quality/rate.py`; `everything.py` runs those as well. On a machine that does other work at the same time,
+ratios hold better than times, and the median better than either end of the spread.
 """
 
 import json
@@ -30,7 +30,7 @@ BENCHMARKS = [
     "growth",
     "cost_map",
 ]
-FETCHING = ["reading", "hostile_stall"]
+FETCHING = ["reading", "hostile_stall", "fetch_map"]
 """Those of the fetch pipeline: they need the extra `fetch`."""
 
 

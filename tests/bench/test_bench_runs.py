@@ -118,7 +118,7 @@ def test_bench_politeness_has_a_witness() -> None:
     """The engine fetches everything within the limits, and the server says so."""
     shown = run("politeness.py", "--quick")
     rows = [line.split(" | ") for line in shown.splitlines() if line.startswith("| sift-batch")]
-    assert len(rows) == 3
+    assert len(rows) == 4
     for row in rows:
         assert row[5:7] == ["0", "0"], row
 
