@@ -6,7 +6,8 @@ end is the address that was checked, and what goes wrong on the way, as a `Fetch
 happens on the connection afterwards is the client's: `_client` is the next room.
 """
 
-# ruff: noqa: ASYNC109  # the library's own interface passes deadlines as `timeout`
+# The library's own interface passes deadlines as `timeout`.
+# flake8: noqa: ASYNC109
 
 import ssl
 from ipaddress import IPv6Address, ip_address

@@ -135,7 +135,7 @@ class Readers:
                 if not end and (worker.served >= RECYCLE_AFTER or what is _PROGRAM):
                     end = "recycled"
                 if end or self._closed:  # shields itself, with a deadline
-                    end = await self._end(worker, end)
+                    end = await self._end(worker, end)  # noqa: ASYNC102
                 else:
                     self._idle.append(worker)
             if end == "recycled":
@@ -238,7 +238,8 @@ class Readers:
         finally:  # a Ctrl-C may strike any wait of the main task
             for worker in list(self._alive):
                 # One deadline for all; what the system is slow to let go is given up, killed as it is.
-                await self._end(worker, "closed", max(0.0, deadline - time.monotonic()))
+                left = max(0.0, deadline - time.monotonic())
+                await self._end(worker, "closed", left)  # noqa: ASYNC102 - shields itself
             if self._directory is not None:
                 with suppress(OSError):
                     os.rmdir(self._directory)  # noqa: PTH106 - quick, and no file is in it
