@@ -156,15 +156,17 @@ async def _worst_while(work: Callable[[], Awaitable[object]]) -> tuple[float, fl
             steps.append(time.thread_time() - self.began)
 
     watch = Steps()
+
+    async def tick(task_status: trio.TaskStatus[None]) -> None:
+        task_status.started()
+        while True:
+            began = time.perf_counter()
+            await trio.sleep(TICK)
+            late.append(time.perf_counter() - began - TICK)
+
     async with trio.open_nursery() as nursery:
-
-        @nursery.start_soon
-        async def tick() -> None:
-            while True:
-                began = time.perf_counter()
-                await trio.sleep(TICK)
-                late.append(time.perf_counter() - began - TICK)
-
+        await nursery.start(tick)
+        await trio.sleep(TICK)  # it must be on its way before the work has its first turn
         trio.lowlevel.add_instrument(watch)
         await work()
         await trio.sleep(2 * TICK)  # a stall at the very end makes a tick late that must still come

@@ -16,6 +16,7 @@ from sift_batch import Options, Result, Target, host_key, redact_urls
 from sift_batch._engine.attempt import seconds
 from sift_batch._store.rows import options_from, result_from
 from sift_batch.cli.targets import BadLine, Targets, parse_line, read_targets
+from sift_batch.fetch import check_target
 from sift_batch.fetch._reply import retry_after
 
 _PLAIN_KEY: Final = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
@@ -62,7 +63,9 @@ def fuzz_lines(data: bytes) -> None:
     """A file gives targets and complaints, one for each line that says something; nothing is quoted."""
     complaints: list[tuple[str, int, str]] = []
     with Targets() as targets:
-        bad = read_targets(targets, (), io.BytesIO(data), {}, lambda *said: complaints.append(said))
+        bad = read_targets(
+            targets, (), io.BytesIO(data), {}, check_target, lambda *said: complaints.append(said)
+        )
         assert bad == len(complaints)
         items = list(targets)
     lines = [item.line or 0 for item in items] + [number for _, number, _ in complaints]
@@ -81,7 +84,7 @@ def _check_again(target: Target, extra: Any) -> None:
     options = {name: getattr(target.options, name) for name in names}
     line = json.dumps({**(extra or {}), "url": target.url, "options": options})
     try:
-        again = parse_line(line.encode(), {})
+        again = parse_line(line.encode(), {}, check_target)
     except BadLine as error:
         raise AssertionError("what was taken is refused when it comes again") from error
     assert again is not None

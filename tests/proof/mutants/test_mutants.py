@@ -83,6 +83,7 @@ def test_every_room_has_mutants() -> None:
     package = SOURCE / "sift_batch"
     rooms = ("_engine", "_gate", "_store", "_observe", "_model")
     found = {path.relative_to(package).as_posix() for room in rooms for path in (package / room).glob("*.py")}
+    found.add("_passing.py")  # it stands below the engine, since the fetch needs it as well
     listed = {mutant.file for mutant in MUTANTS}
     assert listed.isdisjoint(WITHOUT)
     assert found == listed | WITHOUT.keys()
