@@ -154,11 +154,11 @@ SEEDS: Final[dict[str, tuple[bytes, ...]]] = {
         b"[" * 2_000, b"NaN", b'{"content":1e999,"meta":NaN}', b"1" * 5_000, b'{"mode":5}', b"\xff\x00",
     ),
     "lines": (
-        b"http://a.example/\r\nhttp://b.example/?q=1\n", b'{"url":"http://a.example/","options":{"mode":"raw"}}',
-        b'\xef\xbb\xbf# note\n\n{"url":"http://a.example/","n":1,"n":2}\n', b'{"url":"http://a.example/","x":NaN}',
-        b'{"url":"http://a.example/","x":' + b"[" * 200 + b"]" * 200 + b"}", b"http://a\0b/\n\xff\xfe\n",
-        b'{"url":"http://a.example/","x":' + b"9" * 5_000 + b"}", b'{"url":"http://a.example/","x":"\\ud800"}',
-        b"a" * 1_048_577 + b"\nhttp://a.example/", b'["x"]\n"y"\n{}\n', b'{"url":"http://a.example/","x":1e999}',
+        b"http://a.org/\r\nhttp://b.org/?q=1\n", b'{"url":"http://a.org/","options":{"mode":"raw"}}',
+        b'\xef\xbb\xbf# note\n\n{"url":"http://a.org/","n":1,"n":2}\n', b'{"url":"http://a.org/","x":NaN}',
+        b'{"url":"http://a.org/","x":' + b"[" * 200 + b"]" * 200 + b"}", b"http://a\0b/\n\xff\xfe\n",
+        b'{"url":"http://a.org/","x":' + b"9" * 5_000 + b"}", b'{"url":"http://a.org/","x":"\\ud800"}',
+        b"a" * 1_048_577 + b"\nhttp://a.org/", b'["x"]\n"y"\n{}\n', b'{"url":"http://a.org/","x":1e999}',
     ),
     "retry_after": (
         b"120", b" 3 ", b"-1", b"1e3", b"9" * 5_000, b"Fri, 31 Dec 2027 23:59:59 GMT", b"nan", b"inf",
