@@ -1,0 +1,1 @@
+"""The HTTP service: what did the outside ask for? (extra `service`)."""
