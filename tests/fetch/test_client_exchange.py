@@ -1,6 +1,7 @@
 """What one exchange says, gives and refuses to be told."""
 
 import ssl
+from functools import partial
 
 import pytest
 import trio
@@ -358,3 +359,38 @@ async def test_an_applications_own_tls_context_is_not_changed(tmp_path):
         agreed.append(stream.selected_alpn_protocol())
         await trio.aclose_forcefully(stream)
     assert agreed == ["other"]
+
+
+@pytest.mark.parametrize(
+    ("head", "cut"),
+    [(b"", "protocol"), (b"Content-Length: 5\r\n", ""), (b"Transfer-Encoding: chunked\r\n", "")],
+    ids=["until the end", "by length", "in chunks"],
+)
+async def test_the_end_of_a_secure_connection_is_no_end_by_itself(server_tls, ca_file, head, cut):
+    """A body that lasts as long as the connection is whole only if the site says in TLS that this was all."""
+    body = b"5\r\nhello\r\n0\r\n\r\n" if b"chunked" in head else b"hello"
+    data = b"HTTP/1.1 200 OK\r\n" + head + b"\r\n" + body
+
+    async def ends(stream, farewell: bool) -> None:
+        secure = trio.SSLStream(stream, server_tls, server_side=True)
+        await secure.receive_some(65_536)
+        await secure.send_all(data)
+        if farewell:
+            with trio.move_on_after(5):
+                await secure.unwrap()
+        await stream.aclose()
+
+    for farewell in (True, False):
+        async with trio.open_nursery() as nursery:
+            serve = partial(trio.serve_tcp, partial(ends, farewell=farewell), 0, host="127.0.0.1")
+            (listener,) = await nursery.start(serve)
+            client, guard = make(ca_file=ca_file)
+            port = listener.socket.getsockname()[1]
+            try:
+                code = ""
+                answered = await client.get(guard.parse(f"https://127.0.0.1:{port}/"))
+                assert b"".join(answered.body) == b"hello"
+            except FetchError as error:
+                code = error.code
+            assert code == ("" if farewell else cut)
+            nursery.cancel_scope.cancel()

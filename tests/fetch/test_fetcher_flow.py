@@ -416,3 +416,22 @@ async def test_a_gate_is_shared_and_its_limits_hold(autojump_clock):
     assert stage.site.peak["all"] == 8
     assert {stage.site.peak[f"h{n}.org"] for n in range(6)} == {2}
     assert isinstance(stage.gate, Gate)
+
+
+async def test_a_second_try_gives_way_to_a_hold(autojump_clock):
+    """A host that told another fetch meanwhile to stay away is not asked a second time."""
+    stage = Stage(retries=1)
+    stage.site.give(URL, answer(500), answer())
+    stage.site.give("http://site.org/busy", answer(429, retry_after="30"))
+    async with trio.open_nursery() as nursery:
+
+        @nursery.start_soon
+        async def other() -> None:
+            await trio.sleep(0.5)
+            with pytest.raises(RetryLater):
+                await stage.batch("http://site.org/busy")
+
+        with pytest.raises(RetryLater) as caught:
+            await stage.batch(URL)
+    assert caught.value.retry_after == pytest.approx(29.5)
+    assert [url for url in stage.site.urls if url == URL] == [URL]

@@ -36,3 +36,13 @@ def test_any_text(given_text: str) -> None:
     assert clean_text(found) == found
     if "`" not in found and "~" not in found:
         assert "\n\n\n" not in found
+
+
+def test_what_cannot_be_seen_is_gone():
+    """Controls that terminals obey, fillers, annotation marks and tags are gone; what emoji need stays."""
+    hidden = (
+        "\x7f\x80\x85\x9b\x9f\xad\u034f\u115f\u1160\u3164\uffa0\ufff9\ufffb\U000e0001\U000e0041\U000e007f"
+    )
+    for sign in hidden:
+        assert clean_text(f"a{sign}b") == "ab", hex(ord(sign))
+    assert clean_text("\u2764\ufe0f a\u0301") == "\u2764\ufe0f a\u0301"

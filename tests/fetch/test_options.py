@@ -216,3 +216,19 @@ def test_nothing_heavy_is_loaded() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr.decode()
+
+
+@pytest.mark.parametrize("pattern", [r"\pL{1000}", r"(?i)[\pL]{990}", r"(\pL{50}){19}", r"[\pL\pN\pS]{900}"])
+def test_a_pattern_of_great_size_is_refused_before_it_is_built(pattern):
+    """A short pattern that stands for megabytes is refused with a sixteenth of a worker's memory for it."""
+    seen = []
+    with pytest.raises(FetchError, match="too much memory") as caught, pytest.MonkeyPatch.context() as patch:
+        import re2
+
+        compile_ = re2.compile
+        patch.setattr(
+            re2, "compile", lambda text, options: (seen.append(options.max_mem), compile_(text, options))[1]
+        )
+        check_options(Options(grep=pattern))
+    assert caught.value.code == "bad_option"
+    assert seen == [2**20]

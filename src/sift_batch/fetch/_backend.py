@@ -132,11 +132,17 @@ class _Connection(httpcore2.AsyncNetworkStream):
         self._address = address
         self._tls = tls
         self._deadline = deadline
+        self.was_cut = False
+        """The other end went away without saying in TLS that this was all: anybody on the way could do that."""
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         try:
             return bytes(await self._stream.receive_some(max_bytes))
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
+            # Most sites end like this, and where a length is announced it does no harm: the client judges.
+            if any(isinstance(cause, ssl.SSLEOFError) for cause in causes(error)):
+                self.was_cut = True
+                return b""
             raise httpcore2.ReadError from error
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
@@ -148,7 +154,8 @@ class _Connection(httpcore2.AsyncNetworkStream):
             raise httpcore2.WriteError from error
 
     async def aclose(self) -> None:
-        await self._stream.aclose()
+        # The transport at once: a farewell in TLS would wait for the other end's.
+        await self._transport.aclose()
 
     async def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
@@ -157,7 +164,7 @@ class _Connection(httpcore2.AsyncNetworkStream):
         if self._tls is None:
             raise fault()
         secure = trio.SSLStream(
-            self._transport, self._tls, server_hostname=self._address.host, https_compatible=True
+            self._transport, self._tls, server_hostname=self._address.host, https_compatible=False
         )
         try:
             with trio.fail_at(self._deadline):

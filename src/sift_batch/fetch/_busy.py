@@ -73,6 +73,16 @@ class Holds:
         host.busy_until = max(host.busy_until, trio.current_time() + seconds)
         raise RetryLater("the site asks for patience", retry_after=seconds, reason=reason)
 
+    def give_way(self, url: str) -> None:
+        """Raise `RetryLater` if the host said meanwhile, to another fetch, that it is busy.
+
+        For who holds a slot of it and is about to ask once more.
+        """
+        host, now = self._hosts.get(host_key(url)), trio.current_time()
+        if host is not None and now < host.busy_until:
+            left = _until(host.busy_until, now)
+            raise RetryLater("the site asks for patience", retry_after=left, reason="retry_after")
+
     def pause(self, url: str, seconds: float) -> None:
         """Hold the host for good manners, so many seconds and at most the limit; 0 for not at all."""
         seconds = min(seconds, self._limit)

@@ -156,6 +156,8 @@ async def _receive(response: httpcore2.Response, meter: Meter, decoded_limit: in
     packed = is_packed(headers.get("content-encoding", b""))
     async with aclosing(response.aiter_stream()) as chunks:
         body = await read_body(chunks, meter, packed=packed, limit=decoded_limit)
+    if meter.was_cut and "content-length" not in headers and "transfer-encoding" not in headers:
+        raise meter.cut_off()  # the end of the connection was to be the end of the body, and it was no end
     return Answer(status, headers, body.pieces, meter.body, body.size)
 
 

@@ -205,6 +205,7 @@ class Hops:
                 if last or answer.status not in _PASSING:
                     return answer
             await trio.sleep(_NEXT_TRY)
+            self._holds.give_way(address.url)
             tried += 1
             trip.tries = max(trip.tries, tried)
 

@@ -57,10 +57,10 @@ def check_options(options: Options) -> None:
         if not words(options.question):
             raise _bad("the question has no word in it", "ask with letters or digits")
     if options.grep:
-        from ._read.pattern import compile_pattern
+        from ._read.pattern import check_pattern
 
         try:
-            compile_pattern(options.grep)
+            check_pattern(options.grep)
         except ReadError as error:
             raise FetchError(error.code, error.message, hint=error.hint) from None
 

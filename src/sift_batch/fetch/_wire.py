@@ -29,7 +29,7 @@ class Meter:
     server may think for as long as the whole fetch may take), then one that moves on with what comes.
     `stage` is how far it has come; `broken` tells that the connection ended or failed. `limit` bounds
     the body as it comes; `body` counts what was taken of it, and `announced` is what the site says it
-    has, None if it does not.
+    has, None if it does not. `was_cut`: a secure connection ended without the end that TLS has.
     """
 
     def __init__(self, *, pace: int, limit: int) -> None:
@@ -38,6 +38,7 @@ class Meter:
         self.announced: int | None = None
         self.stage: Literal["connect", "tls", "head", "body"] = "connect"
         self.broken = False
+        self.was_cut = False
         self.body = 0
         self._framing = Framing()
         self._window = pace * PACE_SECONDS
@@ -148,6 +149,7 @@ class _MeteredStream(httpcore2.AsyncNetworkStream):
             self._meter.take(data)
         else:
             self._meter.broken = True
+            self._meter.was_cut = getattr(self._inner, "was_cut", False)
         return data
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109

@@ -8,10 +8,13 @@ text came from. Next: `html_tree`, which makes a tree of a page.
 import re
 from typing import Final
 
-# What shows nothing and what turns the order of reading round: C0 but tab and newline, the marks and
-# overrides of bidirectional text, and everything of no width, a byte order mark in the text included.
+# What shows nothing and what turns the order of reading round: C0 but tab and newline, DEL and C1 (some
+# terminals obey them), the marks and overrides of bidirectional text, everything of no width, fillers and
+# tags (whole sentences can be written in them), a byte order mark in the text included. Variation
+# selectors stay: emoji are spelled with them.
 _UNSEEN: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff]+"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064"
+    "\u2066-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0001\U000e0020-\U000e007f]+"
 )
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _FENCE: Final = re.compile(r"[ \t>]*(`{3,}|~{3,})(.*)")

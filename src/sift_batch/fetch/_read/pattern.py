@@ -9,6 +9,9 @@ from typing import Final, Protocol
 from .._document import ReadError
 
 _MEMORY: Final = 8 * 2**20  # bytes that a compiled pattern and its automaton may take
+# In the application a pattern is compiled only to see whether it is sound; RE2 builds most of one that is
+# too large before it says so, and every loop waits meanwhile: 8 MiB are over 50 ms, this is some 10.
+_MEMORY_OF_A_CHECK: Final = 2**20
 _HINT: Final = (
     "grep takes a pattern in RE2 syntax: no look-around, no references back; escape ( [ { . * + ? ^ $ | \\"
 )
@@ -50,13 +53,18 @@ class Pattern(Protocol):
         ...
 
 
-def compile_pattern(pattern: str) -> Pattern:
+def check_pattern(pattern: str) -> None:
+    """Raise `ReadError` `bad_option` for a pattern that is not sound, or larger than any needs to be."""
+    compile_pattern(pattern, _MEMORY_OF_A_CHECK)
+
+
+def compile_pattern(pattern: str, memory: int = _MEMORY) -> Pattern:
     """Compile a caller's pattern. Raises `ReadError` `bad_option` that says what is wrong and where."""
     import re2
 
     options = re2.Options()
     options.log_errors = False  # it would print the pattern
-    options.max_mem = _MEMORY
+    options.max_mem = memory
     try:
         compiled: Pattern = re2.compile(pattern.encode("utf-8"), options)
     except UnicodeEncodeError:

@@ -23,6 +23,7 @@ PAGE_LIMIT: Final = 500
 
 # The library's numbers for a document that can't be opened.
 _LOCKED: Final = frozenset({4, 5})
+_MARK: Final = re.compile(r"^\[page [0-9]{1,9} of [0-9]{1,9}\]$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,8 @@ class Pages:
         for number, text in self.texts:
             parts.append(f"[page {number} of {self.total}]")
             if text:
-                parts.append(text)
+                # A line of the page that looks like a mark must not count as one.
+                parts.append(_MARK.sub(r"\\\g<0>", text))
         return "\n\n".join(parts)
 
 
