@@ -7,6 +7,7 @@ no address is trusted. A page that can't be read is a `ReadError`; a page withou
 `html_tree`, `html_main`, `html_blocks`.
 """
 
+import re
 from typing import Any, Final, Literal
 
 from .._document import ReadError
@@ -21,6 +22,8 @@ from .html_tree import Page, parse, plain_source
 Mode = Literal["markdown", "full", "text", "links", "facts"]
 _MARKS: Final = ("markdown", "full")
 _START: Final = 65_536
+_REFRESH: Final = re.compile(r"<meta\b[^>]{0,200}\bhttp-equiv\s*=\s*[\"']?\s*refresh\b", re.IGNORECASE)
+_SCRIPT: Final = re.compile(r"<script\b", re.IGNORECASE)
 
 
 def page(source: str, url: str, mode: Mode) -> tuple[str, dict[str, Any]]:
@@ -42,6 +45,18 @@ def page(source: str, url: str, mode: Mode) -> tuple[str, dict[str, Any]]:
             return _streamed(source, url, mode)
     except (MemoryError, RecursionError, ValueError, LookupError, TypeError, AttributeError):
         raise ReadError("extract_failed", "the page can't be read") from None
+
+
+def why_empty(source: str) -> str:
+    """Return why a page without text has none, as far as its source tells, and what gives the source."""
+    if not source.strip():
+        return "the server sent an empty document"
+    reason = "the page has no text"
+    if _REFRESH.search(source):
+        reason += " and sends its readers to another address"
+    elif _SCRIPT.search(source):
+        reason += " without its scripts"
+    return f"{reason}; mode html gives its source"
 
 
 def _text(parsed: Page, mode: Mode) -> str:

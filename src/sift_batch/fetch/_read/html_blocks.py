@@ -58,9 +58,11 @@ class Blocks:
             tag = child.tag
             if not isinstance(tag, str) or child in self._dropped or tag in SILENT:
                 pass
-            elif tag == "code" and child.find(".//br") is not None:
-                # Code of several lines whose author knew no `pre`.
+            elif tag in ("code", "tt") and child.find(".//br") is not None:
+                # Code of several lines whose author knew no `pre`: the source's own line ends show nothing.
                 self._flush(run, blocks)
+                for end in child.iter("br"):
+                    end.tail = (end.tail or "").removeprefix("\n")
                 blocks += self._code(child)
             elif tag in BLOCKS or child in self._holders:
                 self._flush(run, blocks)
@@ -129,7 +131,11 @@ class Blocks:
         return [Block("code", fenced(text, language(element)) if self._marks else text)]
 
     def _quote(self, element: "HtmlElement") -> list[Block]:
-        text = "\n\n".join(block.text for block in self.inside(element))
+        blocks = self.inside(element)
+        if len(blocks) == 1 and blocks[0].kind in ("table", "code"):
+            # The quote is there for its indentation only.
+            return blocks
+        text = "\n\n".join(block.text for block in blocks)
         if not text or not self._marks:
             return [Block("quote", text)] if text else []
         return [Block("quote", "\n".join(f"> {line}".rstrip() for line in text.split("\n")))]

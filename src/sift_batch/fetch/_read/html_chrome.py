@@ -5,6 +5,7 @@ whoever asks weighs it with what else is known. Next: `html_main`.
 """
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from .html_names import HEADINGS
@@ -48,6 +49,7 @@ _NAMES: Final = re.compile(
 # What writers of documentation call the sections of a text.
 _SECTIONS_TEXT: Final = "section level1 level2 level3 level4 sect1 sect2 sect3"
 _SECTIONS: Final = frozenset(_SECTIONS_TEXT.split())
+_MOST_IN_HEADING: Final = 20  # elements; more are no heading to look into
 _SMALL_FORM: Final = 200
 _TYPED: Final = frozenset({"text", "search", "email", "password", "tel", "url"})
 _WORD: Final = re.compile(r"[^\W\d_]")
@@ -80,12 +82,15 @@ def is_furniture(element: "HtmlElement") -> bool:
     tag = element.tag
     if element.get("role") in _ROLES:
         return True
-    if tag in ("a", "span") and _in_a_sentence(element):
+    inline = tag in ("a", "span")
+    if inline and _in_a_sentence(element):
         return False
     names = _names(element) if tag in _NAMED else ""
     if tag in _TAGS:
         return not (tag == "aside" and _NOTES.search(names))
-    return bool(names) and _NAMES.search(names) is not None
+    if not names or _NAMES.search(names) is None:
+        return False
+    return not (inline and _says_heading(element))
 
 
 def _in_a_sentence(element: "HtmlElement") -> bool:
@@ -94,6 +99,20 @@ def _in_a_sentence(element: "HtmlElement") -> bool:
     above = element.getparent()
     left = above.text if before is None and above is not None else before.tail if before is not None else ""
     return any(_WORD.search(beside or "") for beside in (left, element.tail))
+
+
+def _says_heading(element: "HtmlElement") -> bool:
+    """Tell whether an element says what the heading round it says: a link back to the contents, say."""
+    above = element.getparent()
+    if above is not None and above.tag in ("a", "span") and not _holds_many(above):
+        above = above.getparent()
+    if above is None or above.tag not in HEADINGS or _holds_many(above):
+        return False
+    return 2 * len("".join(element.itertext()).strip()) > len("".join(above.itertext()).strip())
+
+
+def _holds_many(element: "HtmlElement") -> bool:
+    return next(islice(element, _MOST_IN_HEADING, None), None) is not None
 
 
 def is_small_form(element: "HtmlElement", text: int) -> bool:

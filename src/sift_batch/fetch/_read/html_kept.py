@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from .html_chrome import is_comments, is_furniture, is_navigation
 from .html_names import BLOCKS, HEADINGS, LISTS
 from .html_tables import is_layout
+from .html_ways import is_box
 
 if TYPE_CHECKING:
     from lxml.html import HtmlElement
@@ -22,6 +23,9 @@ _WHOLE_TEXT: Final = "blockquote dl li ol p pre table tbody td th thead tr ul"
 _WHOLE: Final = frozenset(_WHOLE_TEXT.split())
 # The share of an element's text that is in links, from which on it is there for the links.
 _LINKS: Final = 0.4
+_ENTRIES: Final = frozenset({"li", "dt", "dd"})
+# What may stand round lists to lay them out.
+_BOXES: Final = frozenset({"div", "table", "tbody", "tr", "td"})
 # A paragraph under the page's heading, before its text: as long as a sentence.
 _LEAD: Final = 60
 
@@ -74,7 +78,8 @@ class _Chooser:
         family = _Family(children, self._sizes)
         for at, child in enumerate(children):
             size = self._sizes[child]
-            if size.kept and is_navigation(child) and 2 * size.text < self._most:
+            named = is_navigation(child) and 2 * size.text < self._most
+            if size.kept and (named or self._is_way(child, size)):
                 self._dropped.add(child)
             elif size.kept:
                 if len(child) and not (child.tag == "table" and not is_layout(child, self._dropped)):
@@ -96,26 +101,68 @@ class _Chooser:
         if tag in ("figure", "pre") or not size.text:
             return True
         if tag in HEADINGS or self._only_heading(element, size):
-            return family.after(at)
-        density = size.link / size.text
-        if tag in ("li", "dt", "dd"):
-            return density < 0.6
-        if density > _LINKS:
-            return self._is_introduced(element)
+            return family.after(at) or self._heads_list(element)
+        if tag in _ENTRIES:
+            # A list with holes is worse than none: the list itself has been looked at.
+            return True
+        if size.link > _LINKS * size.text:
+            return self._is_introduced(element) or (self._follows(element) and leads_somewhere(element))
         before, after = family.before(at), family.after(at)
         if family.alike(at) and (element.get("class") or tag != "div"):
             return before or after
         if tag in ("table", "dl", "blockquote"):
             return before or family.first(at)
         if _is_list(element):
-            return before
+            return before or self._follows(element)
         if tag == "p":
             return before and after
         return (_holds_code(element) or element.find(".//table") is not None) and (before or after)
 
+    def _is_way(self, element: "HtmlElement", size: "Size") -> bool:
+        """Tell whether a list of links, few of which were kept, stands where it only leads elsewhere."""
+        return (
+            element.tag in LISTS and 2 * size.kept < size.text < 2 * size.link and not self._follows(element)
+        )
+
+    def _heads_list(self, heading: "HtmlElement") -> bool:
+        """Tell whether what follows a heading is a list, and the heading none of a box of links."""
+        after = heading.getnext()
+        while after is not None and not (after in self._sizes and self._sizes[after].text):
+            after = after.getnext()
+        if after is None or not is_lists(after, self._sizes) or is_furniture(after):
+            return False
+        return not is_box("".join(heading.itertext()).strip())
+
+    def _follows(self, element: "HtmlElement") -> bool:
+        """Tell whether a list stands below a heading, words or a list of the text, or in such a list."""
+        above = element.getparent()
+        if not is_lists(element, self._sizes):
+            return False
+        if above.tag in _ENTRIES:
+            return True
+        before = element.getprevious()
+        while before is not None and not (before in self._sizes and self._sizes[before].text):
+            if _says(before.tail):
+                return True
+            before = before.getprevious()
+        if before is None:
+            if _says(above.text):
+                return True
+            # The first in a box of its own: the box stands for it.
+            return above.tag in _BOXES and is_lists(above, self._sizes) and self._follows(above)
+        if _says(before.tail):
+            return True
+        if before in self._dropped:
+            return False
+        if before.tag in HEADINGS:
+            return not is_box("".join(before.itertext()).strip())
+        return before.tag in ("p", "pre", "dl", "blockquote", "table") or is_lists(before, self._sizes)
+
     def _is_introduced(self, element: "HtmlElement") -> bool:
         """Tell whether kept words before an element end in a colon: what follows is what they speak of."""
         before = element.getprevious()
+        while before is not None and before in self._sizes and not self._sizes[before].text:
+            before = before.getprevious()
         if before is None or before not in self._sizes or not self._sizes[before].kept:
             return False
         return "".join(before.itertext()).rstrip().endswith((":", "\uff1a"))
@@ -177,6 +224,25 @@ class _Family:
     def alike(self, at: int) -> bool:
         """Tell whether a child of the same kind was kept: a section beside sections."""
         return _kind(self._children[at]) in self._kinds
+
+
+def is_lists(element: "HtmlElement", sizes: "dict[HtmlElement, Size]") -> bool:
+    """Tell whether an element is a list, or a box of nothing but lists: columns, cells of a layout."""
+    while element.tag in _BOXES:
+        inner = [child for child in element if child in sizes and sizes[child].text]
+        if len(inner) != 1:
+            return bool(inner) and all(is_lists(child, sizes) for child in inner)
+        element = inner[0]
+    return element.tag in LISTS
+
+
+def leads_somewhere(element: "HtmlElement") -> bool:
+    """Tell whether the links in an element lead to places, and are not there for a script."""
+    return any((link.get("href") or "").strip("#") for link in element.iter("a"))
+
+
+def _says(text: str | None) -> bool:
+    return text is not None and not text.isspace() and text != ""
 
 
 def _is_list(element: "HtmlElement") -> bool:

@@ -8,6 +8,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 import ada_url
+from lxml import etree
 
 if TYPE_CHECKING:
     from lxml.html import HtmlElement
@@ -59,12 +60,12 @@ def link_lines(root: "HtmlElement", links: Links) -> str:
 
 def _text(element: "HtmlElement") -> str:
     pieces: list[str] = []
-    for node in element.iter():
-        if node.tag in ("script", "style", "template"):
-            continue
-        if node.tag in ("img", "area"):
-            pieces.append(f" {node.get('alt') or ''} ")
-        pieces.append(node.text or "")
-        if node is not element:
-            pieces.append(node.tail or "")
+    for event, node in etree.iterwalk(element, events=("start", "end")):
+        if event == "end":
+            if node is not element:
+                pieces.append(node.tail or "")
+        elif node.tag not in ("script", "style", "template"):
+            if node.tag in ("img", "area"):
+                pieces.append(f" {node.get('alt') or ''} ")
+            pieces.append(node.text or "")
     return " ".join("".join(pieces).split())

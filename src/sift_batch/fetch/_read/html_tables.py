@@ -65,12 +65,15 @@ def is_layout(table: "HtmlElement", dropped: "Container[HtmlElement]") -> bool:
         return True
     widest = 0
     rows = 0
+    headed = _is_headed(table)
+    if _is_columns(table, dropped):
+        return True
     for row in rows_of(table):
         cells = _cells(row)
         rows += 1
         widest = max(widest, len(cells))
         for cell in cells:
-            if len(cell) and _lays_out(cell, dropped):
+            if len(cell) and _lays_out(cell, dropped, long=not headed):
                 return True
     if widest > _WIDEST or _has_icon(table, rows):
         return True
@@ -85,7 +88,34 @@ def _has_icon(table: "HtmlElement", rows: int) -> bool:
     return cells[0].find(".//img") is not None and not "".join(cells[0].itertext()).strip()
 
 
-def _lays_out(cell: "HtmlElement", dropped: "Container[HtmlElement]") -> bool:
+def _is_headed(table: "HtmlElement") -> bool:
+    """Tell whether the first row names the columns of more than one row."""
+    rows = [_cells(row) for _at, row in zip(range(3), rows_of(table), strict=False)]
+    return len(rows) > 2 and len(rows[0]) > 1 and all(cell.tag == "th" for cell in rows[0])
+
+
+def _is_columns(table: "HtmlElement", dropped: "Container[HtmlElement]") -> bool:
+    """Tell whether a table has one row, of cells with several lines, and no names of columns."""
+    data: list[list[HtmlElement]] = []
+    for row in rows_of(table):
+        cells = _cells(row)
+        if any(cell.tag == "td" for cell in cells):
+            data.append(cells)
+        if len(data) > 1 or (cells and len(cells) > 1 and cells not in data):
+            return False
+    return len(data) == 1 and any(_lines(cell, dropped) > 1 for cell in data[0])
+
+
+def _lines(cell: "HtmlElement", dropped: "Container[HtmlElement]") -> int:
+    """Return how many paragraphs or boxes of one line a cell has."""
+    return sum(
+        element not in dropped and bool("".join(element.itertext()).strip())
+        for element in cell.iter("p", "div")
+        if next(element.iterdescendants("p", "div"), None) is None
+    )
+
+
+def _lays_out(cell: "HtmlElement", dropped: "Container[HtmlElement]", *, long: bool) -> bool:
     blocks = 0
     for element in cell.iter("table", "p", "div", "pre", "ul", "ol", *HEADINGS):
         if element in dropped:
@@ -95,7 +125,7 @@ def _lays_out(cell: "HtmlElement", dropped: "Container[HtmlElement]") -> bool:
         blocks += 1
         if element.tag == "pre" and "\n" in "".join(element.itertext()).strip():
             return True
-    return blocks > 1 and sum(map(len, cell.itertext())) > _LONG_CELL
+    return long and blocks > 1 and sum(map(len, cell.itertext())) > _LONG_CELL
 
 
 def layout_cells(table: "HtmlElement", dropped: "Container[HtmlElement]") -> "Iterator[HtmlElement]":

@@ -7,6 +7,7 @@ with the paragraph under it that leads into the text. Next: `html_blocks`, which
 from typing import TYPE_CHECKING, Final
 
 from .html_chrome import is_furniture
+from .html_names import HEADINGS, SILENT
 
 if TYPE_CHECKING:
     from lxml.html import HtmlElement
@@ -17,6 +18,8 @@ Choice = tuple["list[HtmlElement]", "set[HtmlElement]"]
 
 # A paragraph that leads into a text is as long as a sentence.
 _LEAD: Final = 60
+# The signs of a heading's link to itself, at its end.
+_PERMALINKS: Final = " ¶§\uf0c1"
 
 
 def titled(page: "Page", roots: "list[HtmlElement]", dropped: "set[HtmlElement]") -> Choice:
@@ -27,15 +30,21 @@ def titled(page: "Page", roots: "list[HtmlElement]", dropped: "set[HtmlElement]"
         for other in root.iter("h1"):
             if not _is_read(other, dropped):
                 continue
-            if heading is None or heading.tag == "h1" or not _is_sites_name(other):
+            if heading is None:
+                return _with_plain_title(page.body, roots, dropped, title)
+            if heading.tag == "h1" or not _is_sites_name(other):
+                if other is heading:
+                    _drop_logo(heading, root, dropped)
                 return roots, dropped
             # The name of the site stands above the page as its only h1.
             dropped.add(other)
     if heading is None:
         return _with_plain_title(page.body, roots, dropped, title)
-    if any(root is heading or root in heading.iterancestors() for root in roots):
+    within = [root for root in roots if root is heading or root in heading.iterancestors()]
+    if within:
         dropped.discard(heading)
         if _is_read(heading, dropped):
+            _drop_logo(heading, within[0], dropped)
             return roots, dropped
     return [heading, *_lead(heading, roots), *roots], dropped
 
@@ -84,18 +93,54 @@ def _with_plain_title(
     body: "HtmlElement", roots: "list[HtmlElement]", dropped: "set[HtmlElement]", title: str
 ) -> Choice:
     """Put a block that says the page's title, and is no heading, before the content as one."""
-    if title and body.find(".//h1") is None:
-        for element in body.iter("div", "p", "td", "center"):
-            if len(element) < 3 and _squeezed("".join(element.itertext())) == title:
-                element.tag = "h1"
-                dropped.discard(element)
-                read = any(root in element.iterancestors() for root in roots) and _is_read(element, dropped)
-                return ([] if read else [element]) + roots, dropped
+    if not title:
+        return roots, dropped
+    for element in body.iter("div", "p", "td", "center", "h1"):
+        if element.tag == "h1":
+            # The sections of the page have headings of the first rank; its title stands above them.
+            break
+        if len(element) < 3 and _squeezed("".join(element.itertext())) == title:
+            element.tag = "h1"
+            dropped.discard(element)
+            within = [root for root in roots if root in element.iterancestors()]
+            read = bool(within) and _is_read(element, dropped)
+            if within:
+                dropped.update(_banner(element, within[0], dropped))
+            return roots if read else [element, *roots], dropped
     return roots, dropped
 
 
+def _drop_logo(heading: "HtmlElement", root: "HtmlElement", dropped: "set[HtmlElement]") -> None:
+    """Drop what stands above the page's heading if the site's logo is in it."""
+    banner = _banner(heading, root, dropped)
+    if any(above.find(".//a/img") is not None for above in banner):
+        dropped.update(banner)
+
+
+def _banner(title: "HtmlElement", root: "HtmlElement", dropped: "set[HtmlElement]") -> "list[HtmlElement]":
+    """Return what stands above a page's title where that is the site's name, and no sentence."""
+    found: list[HtmlElement] = []
+    element = title
+    while element is not root:
+        for before in element.itersiblings(preceding=True):
+            if _said(before, dropped) >= _LEAD:
+                return []
+            if before.tag not in HEADINGS:
+                found.append(before)
+        element = element.getparent()
+    return found
+
+
+def _said(element: "HtmlElement", dropped: "set[HtmlElement]") -> int:
+    """Return how many characters an element shows beside its links."""
+    if element in dropped or element.tag in SILENT or element.tag == "a" or not isinstance(element.tag, str):
+        return 0
+    inner = sum(_said(child, dropped) + len((child.tail or "").strip()) for child in element)
+    return inner + len((element.text or "").strip())
+
+
 def _squeezed(text: str) -> str:
-    return " ".join(text.split()).casefold()
+    return " ".join(text.split()).rstrip(_PERMALINKS).casefold()
 
 
 def _is_read(element: "HtmlElement", dropped: "set[HtmlElement]") -> bool:

@@ -64,6 +64,8 @@ def parse(source: str, url: str) -> Page | None:
     elif len(source) > _LONGEST_TOKEN and not "".join(root.itertext()).strip():
         # The parser has passed over a token that is too long for it, and all that follows.
         return None
+    for empty in list(root.iter("source", "track", "wbr")):
+        _hoist(empty)
     for drawing in root.iter("svg"):
         # A browser closes a drawing at the first element of a page in it; one that was never closed
         # would hide the rest of the page.
@@ -79,6 +81,20 @@ def parse(source: str, url: str) -> Page | None:
             above.addnext(entry)
     body = root.find("body")
     return Page(root, root if body is None else body, Links(url, _base(root)), elements)
+
+
+def _hoist(empty: html.HtmlElement) -> None:
+    """Put what stands in an element that is empty by its nature behind it: the parser knows no better."""
+    tail, inner = empty.tail or "", list(empty)
+    text, empty.text = empty.text or "", None
+    empty.tail = None
+    for child in reversed(inner):
+        empty.addnext(child)
+    if inner:
+        inner[-1].tail = (inner[-1].tail or "") + tail
+        empty.tail = text
+    else:
+        empty.tail = text + tail
 
 
 def _looks_empty(source: str) -> bool:

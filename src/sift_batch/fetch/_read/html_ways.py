@@ -49,7 +49,7 @@ _BOXES: Final = re.compile(
 )
 # A line that is one link to something to do is furniture if it stands there that often.
 _OFTEN: Final = 3
-_ACTION: Final = re.compile(r"javascript:|[?#]", re.IGNORECASE)
+_ACTION: Final = re.compile(r"javascript:|\?|^#|#$", re.IGNORECASE)
 
 
 class _Line(NamedTuple):
@@ -83,12 +83,20 @@ class _Line(NamedTuple):
         if len(self.links) != 1 or self.beside or self.element.tag in ("td", "th", *HEADINGS):
             return ""
         href = self.links[0].get("href")
+        if self.element.tag == "li" and href and href.startswith("#") and len(href) > 1:
+            # An item that leads to a place on the page: lists of contents repeat themselves.
+            return ""
         return self.text if len(self.text) <= _WORDY and (not href or _ACTION.search(href)) else ""
 
     @property
     def home(self) -> bool:
         """Tell whether it is a link to the start of the site."""
         return len(self.links) == 1 and not self.beside and self.links[0].get("href") == "/"
+
+
+def is_box(text: str) -> bool:
+    """Tell whether a text is the heading of a box of links: "You may also like"."""
+    return _BOXES.match(text) is not None
 
 
 def drop_ways(

@@ -145,8 +145,7 @@ def _html(source: str, url: str, options: Options, facts: dict[str, Any]) -> Pag
     if mode == "links":
         nothing = "the page has no links; mode full gives its text"
         return Page(text=text, facts=facts, lines=True, by_line=True, nothing=nothing)
-    other = "mode html gives its source" if mode == "full" else "mode full gives all that there is"
-    nothing = f"the page has no text without its scripts; {other}"
+    nothing = "" if text else html.why_empty(source)
     return Page(text=text, facts=facts, markup=mode != "text", nothing=nothing)
 
 
