@@ -2,6 +2,7 @@
 
 import json
 import signal
+import socket
 
 import pytest
 import trio
@@ -61,6 +62,24 @@ def test_an_interrupted_demo_is_carried_on(start, run, tmp_path, read):
 
 
 @pytest.mark.slow
+def test_a_demo_whose_port_is_taken_begins_again(start, run, tmp_path, read):
+    """Where an interrupted demo's port is another's by now, its results are no reason to refuse a new one."""
+    running = start("demo", "--dir", "d", "--json")
+    results = tmp_path / "d" / "results.jsonl"
+    running.process.stderr.readline()
+    while not (results.exists() and results.stat().st_size):
+        assert running.process.poll() is None
+    running.signal(signal.SIGINT)
+    assert json.loads(running.end().out)["done"] > 0
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        (tmp_path / "d" / "port").write_text(f"{taken.getsockname()[1]}\n")
+        done = run("demo", "--dir", "d", "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["carried"] == 0
+    assert len(read(results)) == len(PAGES)
+
+
+@pytest.mark.slow
 def test_a_second_demo_in_the_same_folder_disturbs_nothing(start, run, tmp_path):
     """While a demo runs, another one in its folder is refused in one line and leaves its files alone."""
     running = start("demo", "--dir", "d", "--json")
@@ -68,7 +87,7 @@ def test_a_second_demo_in_the_same_folder_disturbs_nothing(start, run, tmp_path)
     port = (tmp_path / "d" / "port").read_text()
     done = run("demo", "--dir", "d")
     assert (done.code, done.out, done.err.count("\n")) == (3, b"", 1)
-    assert "d/results.jsonl.sift: another runner owns this store" in done.err
+    assert "d/results.jsonl.sift: another sift-batch run is using it" in done.err
     assert (tmp_path / "d" / "port").read_text() == port
     assert running.end().code == 0
     done = run("demo", "--dir", "d", "--json")

@@ -164,6 +164,8 @@ def test_private_addresses_are_refused_unless_allowed(run, site):
     [
         ("--allow", "10.0.0.1/8"),
         ("--allow", "secret:"),
+        ("--allow", "300.1.1.1"),
+        ("--allow", "10.0.0"),
         ("--allow", "s\u00e9cret"),
         ("--allow", ""),
         ("--ports", "secret"),
@@ -281,13 +283,50 @@ def test_a_second_run_fetches_only_what_failed(run, site, tmp_path, read):
     assert views[2]["result"]["content"] == "page /b"
 
 
-def test_options_are_part_of_what_is_carried_over(run, site):
-    """A done target with other options is not the same target."""
-    assert run("run", site.url("/a"), site.url("/404"), "--out", "o").code == 1
+@pytest.mark.parametrize("others", [("--mode", "raw", "/a", "/404"), ("/c",)], ids=["options", "urls"])
+def test_results_that_nothing_would_carry_over_are_not_lost(run, site, tmp_path, others):
+    """A run to which none of the done results belongs is refused; output and store stay as they were."""
+    assert run("run", site.url("/a"), site.url("/b"), site.url("/404"), "--out", "o").code == 1
+    before = (tmp_path / "o").read_bytes()
     site.asked.clear()
-    done = run("run", "--mode", "raw", site.url("/a"), site.url("/404"), "--out", "o")
-    assert sorted(site.asked) == ["/404", "/a"]
-    assert "nothing is carried over from the earlier run: the URLs or the options differ" in done.err
+    others = tuple(site.url(item) if item.startswith("/") else item for item in others)
+    done = run("run", *others, "--out", "o")
+    assert (done.code, done.err.count("\n"), site.asked) == (2, 1, [])
+    assert "o.sift keeps 2 done results of an earlier run" in done.err
+    assert "--out" in done.err
+    assert "--fresh" in done.err
+    assert (tmp_path / "o").read_bytes() == before
+    assert run("run", site.url("/a"), site.url("/404"), "--out", "o").code == 1
+    assert site.asked == ["/404"]
+    assert run("run", *others, "--out", "o", "--fresh").code in (0, 1)
+
+
+def test_options_are_part_of_what_is_carried_over(run, site, tmp_path):
+    """A done target with other options is not the same target: where some are carried over, it is fetched."""
+    assert run("run", site.url("/a"), site.url("/b"), site.url("/404"), "--out", "o").code == 1
+    site.asked.clear()
+    lines = json.dumps({"url": site.url("/b"), "options": {"mode": "raw"}}).encode()
+    assert run("run", site.url("/a"), "-f", "-", "--out", "o", stdin=lines).code == 0
+    assert site.asked == ["/b"]
+
+
+def test_many_bad_inputs_take_few_lines(run):
+    """Twenty complaints are written out, the others named by number; --json has one object for each."""
+    lines = b"x\n" * 30 + b"http://example.org/\n" + b"x\n" * 12
+    done = run("run", "-f", "-", stdin=lines)
+    said = done.err.splitlines()
+    assert (done.code, len(said)) == (2, 22)
+    assert said[-2].endswith("and 22 more: lines 21-30, lines 32-43")
+    assert said[-1].endswith("42 bad inputs; nothing was fetched")
+    assert len(run("run", "--json", "-f", "-", stdin=lines).err.splitlines()) == 43
+
+
+@pytest.mark.parametrize("half", ["127.0.0.0/8", "::1/128"])
+def test_localhost_that_is_allowed_by_half_is_told_so(run, site, half):
+    """The refusal of localhost says that both of its addresses must be allowed."""
+    done = run("run", "--allow", half, "--ports", "any", site.url("/a", "localhost"), guarded=True)
+    assert done.code == 2
+    assert "localhost stands for 127.0.0.1 and ::1: --allow both" in done.err
 
 
 def test_fresh_ignores_what_is_done(run, site):
@@ -383,7 +422,7 @@ def test_a_store_in_use_is_exit_3_and_its_output_is_left_alone(start, run, site,
     assert site.holding.acquire(timeout=20)
     done = run("run", site.url("/b"), "--out", "o")
     assert done.code == 3
-    assert done.err.startswith("sift-batch: o.sift: another runner owns this store")
+    assert done.err.startswith("sift-batch: o.sift: another sift-batch run is using it")
     assert done.err.count("\n") == 1
     assert (tmp_path / "o").read_bytes().count(b"\n") == 1
     site.let_go.set()

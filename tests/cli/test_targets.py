@@ -3,6 +3,7 @@
 import io
 import json
 import tracemalloc
+from dataclasses import fields
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from sift_batch._model.values import Options, Target
 from sift_batch.cli.targets import BadLine, Targets, parse_line, read_targets
 from sift_batch.fetch import check_target
 
+KEYS = {"url", "options", *(field.name for field in fields(Options))}
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
@@ -62,7 +64,7 @@ def test_no_object_breaks_the_reader(key, value):
         assert _reason(json.dumps(entry).encode()).isascii()
 
 
-@given(st.dictionaries(st.text().filter(lambda key: key not in ("url", "options")), json_values, max_size=4))
+@given(st.dictionaries(st.text().filter(lambda key: key not in KEYS), json_values, max_size=4))
 def test_other_keys_come_back_as_they_were(extra):
     """Whatever else a line holds is given back unchanged."""
     line = json.dumps({"url": "http://a.example.org/", **extra}).encode() + b"\n"
@@ -152,3 +154,32 @@ def test_a_line_s_own_options_win():
     line = b'{"url": "http://a.example.org/", "options": {"mode": "html"}}\nhttp://b.example.org/'
     items, _, _ = _read(line, defaults={"mode": "raw"})
     assert [item.target.options.mode for item in items] == ["html", "raw"]
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Options)])
+def test_an_option_beside_options_is_refused(name):
+    """A key with the name of an option is a mistake, and the line says where it belongs."""
+    line = json.dumps({"url": "http://a.example.org/", name: None, "options": {}}).encode()
+    assert _reason(line) == f'put "{name}" into "options"'
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"mod": "raw"}, 'did you mean "mode"?'),
+        ({"Question": "x"}, 'did you mean "question"?'),
+        ({"secret": 1}, "the known ones are context"),
+        ({"mode" * 500: 1}, "the known ones are context"),
+        ({"mode": 1}, '"mode" in "options" must be a string'),
+        ({"pages": None}, '"pages" in "options" must be a string'),
+        ({"context": "yes"}, '"context" in "options" must be true, false or null'),
+        ({"recover": 1}, '"recover" in "options" must be true or false'),
+    ],
+)
+def test_a_bad_option_is_named(options, reason):
+    """What is wrong with an option is said with its name, and an unknown one's own name is not repeated."""
+    said = _reason(json.dumps({"url": "http://a.example.org/", "options": options}).encode())
+    assert reason in said
+    assert "Question" not in said
+    assert "secret" not in said
+    assert len(said) < 200

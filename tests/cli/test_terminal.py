@@ -117,3 +117,25 @@ def test_a_terminal_that_goes_away_stops_in_good_order(terminal, site, tmp_path,
     assert window.process.wait(30) == 129
     assert [view["status"] for view in read(tmp_path / "o")] == ["done"]
     assert site.asked == ["/hold"]
+
+
+def test_failures_are_named_by_their_place(terminal, site, tmp_path):
+    """Ten of the failed targets are named in the end, with place, code and reason, and never by URL."""
+    (tmp_path / "in").write_text("# list\n" + "\n".join(site.url(f"/404-{n}") for n in range(12)))
+    window = terminal("-f", "in", "--out", "o")
+    window.read_until("")
+    assert window.process.wait(30) == 1
+    named = [row for row in window.lines() if "page_not_found" in row]
+    assert named[0] == "line 2: page_not_found: the page does not exist (HTTP 404)"
+    assert len(named) == 10
+    assert any("and 2 more" in row for row in window.lines())
+    assert "/404" not in window.shown
+
+
+@pytest.mark.parametrize("flag", ["-q", "--json"])
+def test_failures_are_named_to_people_only(terminal, site, flag):
+    """With -q or --json nothing but what these promise is written."""
+    window = terminal(site.url("/404"), flag, "--out", "o")
+    window.read_until("")
+    assert window.process.wait(30) == 1
+    assert "page_not_found" not in window.shown

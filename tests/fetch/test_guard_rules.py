@@ -228,6 +228,26 @@ def test_hints_name_the_option(url, settings, option):
         assert part not in error.message + error.hint
 
 
+@pytest.mark.parametrize("allow", [["127.0.0.0/8"], ["::1/128"], ["10.0.0.0/8"]])
+def test_localhost_needs_both_of_its_addresses(allow):
+    """Where one of the two is not allowed, the hint says that localhost stands for both."""
+    with pytest.raises(FetchError) as caught:
+        Guard(FetchConfig(allow=allow)).parse("http://localhost/")
+    assert caught.value.reason == "special_address"
+    assert "the IPv4 and the IPv6 address" in caught.value.hint
+    Guard(FetchConfig(allow=["127.0.0.0/8", "::1/128"])).parse("http://localhost/")
+    with pytest.raises(FetchError, match="public") as caught:
+        Guard(FetchConfig(allow=["127.0.0.0/8", "::1/128"], deny=["::1/128"])).parse("http://localhost/")
+    assert "`deny`" in caught.value.hint
+
+
+@pytest.mark.parametrize("ports", ["any", ["80"], [True], [0], [70_000]])
+def test_bad_ports_say_what_is_taken(ports):
+    """Whatever is wrong with `ports`, the error says whole numbers, and None for any."""
+    with pytest.raises((TypeError, ValueError), match=r"whole numbers .* None for any"):
+        FetchConfig(ports=ports)
+
+
 def test_no_text_shows_the_target():
     """Each reason has a text of its own that holds nothing of the URL."""
     texts: dict[str, set[str]] = {}

@@ -113,3 +113,17 @@ def test_a_hostile_json_feed_is_harmless(items):
     content = text_of(f'{{"title": "x", "items": {items}}}', "application/feed+json")
     content.encode()
     assert content
+
+
+def test_grep_in_one_long_line_gives_the_piece_with_the_match():
+    """A document of one line longer than a result is not cut before its match, and the note says so."""
+    source = '{"items": [' + ", ".join(f'"item {n}"' for n in range(9_000)) + "]}"
+    got = reading(source, "application/json", limit=10_000, grep='"item 8123"')
+    assert '"item 8123"' in got.content
+    assert got.content.startswith("1:")
+    assert len(got.content) <= 2_002
+    assert (got.facts["matches"], got.facts["code"]) == (1, "truncated")
+    assert got.facts["chars_total"] == len(source) + len("1:")
+    assert "jq" in got.facts["hint"]
+    many = reading(source, "application/json", limit=10_000, grep="item")
+    assert (len(many.content) <= 10_000, many.facts["chars_total"]) == (True, len(source) + len("1:"))

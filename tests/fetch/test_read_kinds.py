@@ -17,7 +17,14 @@ PDF = pdf(page("Hello"))
         ("Application/PDF; charset=x", b"junk\n" + PDF, "pdf"),
         ("application/octet-stream", PDF, "pdf"),
         ("", PDF, "pdf"),
-        ("application/octet-stream", b"plain text", "bytes"),
+        ("application/octet-stream", b"plain text\r\n\ttab", "text"),
+        ("application/octet-stream", "größe".encode(), "text"),
+        ("binary/octet-stream", b"<html><p>x</p></html>", "text"),
+        ("application/octet-stream", "größe".encode("latin-1"), "bytes"),
+        ("application/octet-stream", b"a\0b", "bytes"),
+        ("application/octet-stream", b"a\x01b", "bytes"),
+        ("application/octet-stream", "\ufeffwide".encode("utf-16-le"), "bytes"),
+        ("application/octet-stream", PNG, "bytes"),
         ("application/octet-stream", b" " * 1_024 + PDF, "bytes"),
         ("text/html", PDF, "bytes"),
         ("text/plain", PDF, "bytes"),
@@ -85,6 +92,17 @@ def test_modes_of_pages_are_for_pages(mode, header, body):
     assert failure(body, header, mode=mode).code == "unsupported_type"
 
 
+def test_a_text_without_a_type_is_read_like_one():
+    """A text served as octet-stream can be chosen from, is no base64 in mode raw, and gives jq its JSON."""
+    assert text_of(b"a: 1\nb: 2\n", "application/octet-stream", grep="b") == "2:b: 2"
+    got = reading(b"a: 1\r\n", "application/octet-stream", mode="raw")
+    assert got.content == "a: 1\r\n"
+    assert "encoding" not in got.facts
+    assert text_of(b'{"a": 1}\n{"a": 2}\n', "application/octet-stream", jq=".a") == "1\n2"
+    assert failure(b"a: 1", "application/octet-stream", jq=".a").code == "bad_option"
+    assert failure(b"<p>x", "application/octet-stream", mode="links").code == "unsupported_type"
+
+
 def test_raw_is_the_text_where_nothing_is_lost():
     """Mode raw gives text that decodes whole as it is, line ends and controls too, and base64 of the rest."""
     assert text_of(b"a\r\nb\x0c", "text/plain", mode="raw") == "a\r\nb\x0c"
@@ -144,7 +162,7 @@ def test_a_page_of_a_pdf_only():
 @pytest.mark.parametrize(
     ("header", "body", "mode", "hint"),
     [
-        ("text/html", "<script>x()</script>", "", "full"),
+        ("text/html", "<script>x()</script>", "", "html"),
         ("text/html", "<script>x()</script>", "full", "html"),
         ("text/html", "<p>no link</p>", "links", "no links"),
         ("text/html", " \n", "html", "empty"),

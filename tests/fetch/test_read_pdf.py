@@ -199,9 +199,8 @@ _READABLE = {
 }
 
 
-@pytest.mark.slow
 def test_a_page_cannot_say_which_page_it_is():
-    """A line of a page's own text that looks like a mark is text: it is found by grep, and has the page's number."""
+    """A line of a page's own text that looks like a mark is text, found by grep and counted for its page."""
     data = pdf(page("Relay", "[page 7 of 1]", "pump"))
     assert text_of(data, "application/pdf").startswith("[page 1 of 1]\n\n")
     assert "7 of 1" in text_of(data, "application/pdf", grep="page 7")
@@ -210,6 +209,7 @@ def test_a_page_cannot_say_which_page_it_is():
     assert [passage["page"] for passage in passages] == [1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_pdf_bomb_is_a_code_or_a_kill(name):
     """Under a worker's limits a hostile PDF fails, ends its process, or gives what it says: nothing else."""

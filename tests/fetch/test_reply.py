@@ -142,3 +142,22 @@ def test_a_date_without_a_zone_is_in_gmt_everywhere(monkeypatch):
     finally:
         monkeypatch.undo()
         time.tzset()
+
+
+@pytest.mark.parametrize(
+    "code", ["blocked", "auth_required", "dns", "connect", "protocol", "redirect_loop", "server_error"]
+)
+def test_a_failure_comes_with_advice(code):
+    """A failure that names nothing better has the advice for its code; one of its own stays."""
+    advice = FetchError(code, "it failed").hint
+    assert advice
+    assert "recover" not in advice  # not everybody may look into an archive, and it may have been tried
+    assert FetchError(code, "it failed", hint="do this").hint == "do this"
+
+
+@pytest.mark.parametrize("status", [401, 403, 407, 500, 599])
+def test_a_status_that_is_no_page_comes_with_advice(status):
+    """What a site refuses, or can't give, has a hint that says what may help."""
+    with pytest.raises(FetchError) as caught:
+        judge(status)
+    assert caught.value.hint

@@ -192,3 +192,29 @@ def test_context_is_bounded() -> None:
     with pytest.raises(ReadError) as caught:
         grep("x", text, context=True)
     assert caught.value.code == "too_large"
+
+
+LONG = " ".join(f"w{n}" for n in range(2_000))  # about 10,000 characters in one line
+
+
+@pytest.mark.parametrize("limit", [100, 1_000, 9_000])
+def test_a_line_longer_than_a_result_gives_the_pieces_with_a_match(limit: int) -> None:
+    """Of a line that no result can hold, the pieces with a match come; of the others, all."""
+    text = f"w1500 first\n{LONG}\nw1500 last"
+    content, facts = select(text, Options(grep="w1500|w1900"), lines=False, marks=False, limit=limit)
+    first, *pieces, last = content.split("\n")
+    assert (first, last) == ("1:w1500 first", "3:w1500 last")
+    assert [piece[:2] for piece in pieces] == ["2:", "2:"]
+    assert "w1500" in pieces[0]
+    assert "w1900" in pieces[1]
+    assert all(len(piece) <= 2_002 for piece in pieces)
+    assert len(content) <= limit
+    assert (facts["matches"], facts["truncated"], facts["code"]) == (3, True, "truncated")
+    assert facts["chars_total"] == len(text) + len("1:2:3:")
+    assert "context" in facts["hint"]
+
+
+def test_a_long_line_that_fits_is_given_whole() -> None:
+    """A line of more than 2,000 characters stays one where a result can hold it, and nothing is noted."""
+    found = select(LONG, Options(grep="w1500"), lines=False, marks=False, limit=len(LONG) + 2)
+    assert found == (f"1:{LONG}", {"matches": 1})

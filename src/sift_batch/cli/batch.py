@@ -15,10 +15,10 @@ from typing import Final
 
 import trio
 
-from sift_batch import Config, Gate, Hooks, Job, Runner, StoreError, open_runner, open_store
+from sift_batch import Config, Gate, Hooks, Job, Runner, StoreError, StoreInUseError, open_runner, open_store
 
 from ..fetch import open_fetcher
-from .carry import Carried, find_carried, forget_all, remove_store
+from .carry import Carried, carried_text, find_carried, forget_all, lost_text, remove_store
 from .lines import Sink
 from .plan import Outcome, Plan, Refused, Window
 from .printer import Printer
@@ -69,10 +69,10 @@ async def drain_batch(
                 await batch.written.wait()
                 nursery.cancel_scope.cancel()
     except* StoreError as group:
-        reason = _leaf(group).args[0]
+        reason = _reason(_leaf(group))
         outcome.error = reason if plan.store is None else f"{plan.store}: {reason}"
     if outcome.error and not outcome.began:
-        raise Refused(outcome.error, 3)
+        raise Refused(outcome.error, outcome.error_code)
     if outcome.all_done and plan.store is not None:
         _tidy_up(plan, sink, outcome)
     return outcome
@@ -100,6 +100,12 @@ def _leaf(group: BaseExceptionGroup[StoreError]) -> BaseException:
     return error
 
 
+def _reason(error: BaseException) -> str:
+    if isinstance(error, StoreInUseError):
+        return "another sift-batch run is using it; wait until it ends, or choose another output"
+    return str(error.args[0])
+
+
 def _tidy_up(plan: Plan, sink: Sink, outcome: Outcome) -> None:
     assert plan.store is not None
     try:
@@ -122,15 +128,6 @@ def _stopping_text(in_flight: int) -> str:
         return "stopping: nothing is in flight"
     flying = f"{counted(in_flight, 'fetch', 'fetches')} in flight will be finished and stored"
     return f"stopping: {flying}, in {_GRACE:.0f} s at most; a second signal ends at once"
-
-
-def _carried_text(known: int, left: int, *, stored: int) -> str:
-    if not stored:
-        return "nothing is carried over: no target was done in the earlier run; all are tried again"
-    if not known:
-        return "nothing is carried over from the earlier run: the URLs or the options differ"
-    over = f"{counted(known, 'done target')} {'is' if known == 1 else 'are'} carried over from an earlier run"
-    return f"{over}, {left} {'is' if left == 1 else 'are'} left; those that failed are tried again"
 
 
 class _Told(Hooks):
@@ -203,6 +200,10 @@ class _Batch:
             # An earlier run came to its end a moment ago, and its store went with it.
             self.outcome.error = "the output has lines that no store could give again; pass --fresh"
             return False
+        if len(carried) and not self.outcome.carried:
+            self.outcome.error = lost_text(self._plan.store, len(carried))
+            self.outcome.error_code = 2
+            return False
         self._on_owned()
         try:
             self._sink.begin()
@@ -230,10 +231,12 @@ class _Batch:
         if carried.unreadable:
             bad = counted(carried.unreadable, "stored result")
             self.screen.note(f"{bad} of an earlier run can't be read and will not be carried over")
-        if carried.jobs and (len(carried) or not carried.unreadable):
+        known = 0
+        if len(carried):
             known = sum(carried.find(item.target) is not None for item in self._plan.targets)
             self.outcome.carried = known
-            self.screen.note(_carried_text(known, self.outcome.total - known, stored=len(carried)))
+        if carried.jobs and (known or not (len(carried) or carried.unreadable)):
+            self.screen.note(carried_text(known, self.outcome.total - known, stored=len(carried)))
         return carried
 
     async def _print(self, printer: Printer, windows: trio.MemoryReceiveChannel[Window]) -> None:

@@ -14,6 +14,7 @@ from .._model.idem import canonical_json
 from .._model.lifecycle import TargetState
 from .._model.values import Job, Target
 from .._store.files import OwnerLock
+from .screen import counted
 
 if TYPE_CHECKING:
     from sift_batch import Runner
@@ -102,6 +103,22 @@ async def _all_jobs(runner: "Runner") -> list[Job]:
         page = await runner.jobs(limit=_PAGE, before=page[-1].id)
         jobs = jobs + page
     return jobs
+
+
+def lost_text(store: Path | None, stored: int) -> str:
+    """Say why a run is refused to which none of the done results belongs."""
+    kept = f"{store} keeps {counted(stored, 'done result')} of an earlier run"
+    none = "and none is of a target of this run (its URLs or options differ)"
+    would = f"{'it' if stored == 1 else 'they'} would be lost"
+    return f"{kept}, {none}: {would}; give another --out, or pass --fresh"
+
+
+def carried_text(known: int, left: int, *, stored: int) -> str:
+    """Say what is carried over: `known` targets of this run, of `stored` done ones."""
+    if not stored:
+        return "nothing is carried over: no target was done in the earlier run; all are tried again"
+    over = f"{counted(known, 'done target')} {'is' if known == 1 else 'are'} carried over from an earlier run"
+    return f"{over}, {left} {'is' if left == 1 else 'are'} left; those that failed are tried again"
 
 
 def remove_store(path: Path) -> None:

@@ -25,8 +25,10 @@ keys of an object are copied to its output line as "input". At most 8 fetches go
 them to one host, and a host that asks for patience gets it.
 
 With --out FILE, what is done is also kept in FILE.sift until all is done: after a failure or Ctrl-C the
-same command carries on from there, and failed targets are tried again. Once all is done FILE.sift is gone:
-the same command is then refused, so that no finished FILE is lost; --fresh writes over it.
+same command carries on from there, and failed targets are tried again. URLs may be added, left out or
+moved meanwhile, and --parallel, --allow and --ports may change: a target is carried over when its URL and
+its options are the same. A run to which none of the done targets belongs is refused, and so is one whose
+FILE has lines and no FILE.sift, which is gone once all is done; --fresh writes over both.
 
 A page comes as the Markdown of its main content, a PDF as the text of its pages, a feed and a CSV as
 Markdown, text and JSON as they are; the options below, or those of a line, say what else to give. Only

@@ -76,7 +76,8 @@ def _refuse_foreign(folder: Path) -> None:
 
 async def _serve_and_drain(folder: Path, sink: Sink, screen: Screen) -> Outcome:
     # The same port again, if it is free: only then are an earlier run's targets the same targets.
-    site, listeners = await open_site(_known_port(folder))
+    known_port = _known_port(folder)
+    site, listeners = await open_site(known_port)
     failure: Exception | None = None
 
     def begin() -> None:
@@ -98,7 +99,8 @@ async def _serve_and_drain(folder: Path, sink: Sink, screen: Screen) -> Outcome:
                 # The site is on this machine, at whatever port was free.
                 fetch=FetchConfig(allow=["127.0.0.0/8"], ports=None),
                 # An earlier demo that came to its end is not carried on: there would be nothing to see.
-                fresh=len(_views(folder / _RESULTS)) == len(targets),
+                # Nor is one on another port, whose targets are others; its results can be had again.
+                fresh=site.port != known_port or len(_views(folder / _RESULTS)) == len(targets),
             )
             try:
                 outcome = await drain_batch(plan, sink, screen, on_owned=begin)

@@ -60,6 +60,9 @@ def _is_network(text: str) -> bool:
     except ValueError:
         if "/" in text or ":" in text:
             raise Refused("--allow: this is no network; write it as 10.0.0.0/8 or fd00::/8", 2) from None
+        if not text.strip(".0123456789") and text:
+            # No host has a name of digits alone: it is an address that was mistyped.
+            raise Refused("--allow: this is no IPv4 address; write it as 10.0.0.1 or 10.0.0.0/8", 2) from None
         return False
     return True
 

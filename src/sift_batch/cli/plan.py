@@ -5,10 +5,14 @@ The values that the rooms of the command line share. Next: `batch`, which does i
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final, NamedTuple
 
 from ..fetch import FetchConfig
 from .carry import Place
 from .targets import Item, Targets
+
+FAILURES_SHOWN: Final = 10
+"""At most so many failed targets are named on a terminal."""
 
 
 class Refused(Exception):
@@ -40,12 +44,21 @@ class Window:
     carried: dict[int, Place] = field(default_factory=dict)
 
 
+class Failure(NamedTuple):
+    """A target that failed: its place in the input, and why, in our own words. Never its URL."""
+
+    place: str
+    code: str
+    error: str
+
+
 @dataclass(slots=True)
 class Outcome:
     """How a batch goes and ends. Written by the tasks of one batch, each its own fields.
 
     `carried`: targets that an earlier run has done; `fetched` and of them `failed`: those of this run;
-    `written`: lines; `error`: what stopped it, in one line; `signal`: which one asked it to stop;
+    `written`: lines; `failures`: the first few written lines of targets that failed; `error`: what
+    stopped it, in one line, and `error_code` its exit code; `signal`: which one asked it to stop;
     `began`: the store is its own and the output is open.
     """
 
@@ -54,7 +67,9 @@ class Outcome:
     fetched: int = 0
     written: int = 0
     failed: int = 0
+    failures: list[Failure] = field(default_factory=list)
     error: str = ""
+    error_code: int = 3
     signal: int = 0
     began: bool = False
 
@@ -75,9 +90,9 @@ class Outcome:
 
     @property
     def exit_code(self) -> int:
-        """0 all done, 1 a target failed or was not fetched, 3 the store or the disk, 128 + a signal."""
+        """0 all done, 1 a target failed or was not fetched, 2 refused, 3 store or disk, 128 + a signal."""
         if self.error:
-            return 3
+            return self.error_code
         if self.signal:
             return 128 + self.signal
         return 0 if self.all_done else 1

@@ -12,8 +12,10 @@ import trio
 
 from sift_batch import Runner, StoreError, TargetStatus
 
+from .._model.lifecycle import TargetState
 from .lines import Sink, json_line, target_view
-from .plan import Outcome, Window
+from .plan import FAILURES_SHOWN, Failure, Outcome, Window
+from .targets import Item, place_of
 
 _Finished = tuple[int, TargetStatus]
 
@@ -83,6 +85,7 @@ class Printer:
             lines: list[bytes] = []
             while (next_up := ready.pop(at, None)) is not None:
                 lines.append(json_line(target_view(window.items[at], next_up)))
+                self._remember(window.items[at], next_up)
                 at += 1
             if lines:
                 await self._sink.write(b"".join(lines))
@@ -90,6 +93,12 @@ class Printer:
             if at == len(window.items):
                 return True
         return False
+
+    def _remember(self, item: Item, status: TargetStatus) -> None:
+        """Keep the first few failures, to be named at the end."""
+        if status.status is TargetState.FAILED and len(self._outcome.failures) < FAILURES_SHOWN:
+            place = place_of(item)
+            self._outcome.failures.append(Failure(place, status.code, status.error))
 
     async def _follow(
         self, job_id: str, places: Sequence[int], send: trio.MemorySendChannel[_Finished]

@@ -26,12 +26,13 @@ from .fetching import check_programs, fetch_config
 from .lines import Sink
 from .plan import Outcome, Plan, Refused
 from .screen import Screen, counted
-from .targets import Targets, read_targets
+from .targets import Further, Targets, read_targets
 
 # Links in these folders stand for what is open already; a file beside them would be in the wrong place.
 _DESCRIPTORS: Final = frozenset({"/dev", "/dev/fd", "/proc/self/fd"})
 # The longest name that a file beside the store can have.
 _LONGEST_SUFFIX: Final = "-journal"
+_COMPLAINTS_SHOWN: Final = 20
 
 
 def seal_process() -> None:
@@ -66,7 +67,7 @@ def run_command(
             if out is not None:
                 _refuse_output(out, file, fresh=fresh)
             targets = stack.enter_context(Targets())
-            _read(targets, urls, file, options, config, screen)
+            _read(targets, urls, file, options, config, screen, as_json=as_json)
             sink = stack.enter_context(open_sink(out, screen))
             plan = Plan(
                 targets=targets, parallel=parallel, store=store_beside(out), fresh=fresh, fetch=config
@@ -136,14 +137,23 @@ def _read(
     options: Mapping[str, Any],
     config: FetchConfig,
     screen: Screen,
+    *,
+    as_json: bool,
 ) -> None:
+    further = Further()
     name = "standard input" if file == "-" else file
 
     def check(target: sift_batch.Target) -> None:
         check_target(target, config)
 
+    told = 0
+
     def complain(kind: str, number: int, reason: str) -> None:
-        if kind == "line":
+        nonlocal told
+        told += 1
+        if told > _COMPLAINTS_SHOWN and not as_json:
+            further.add(kind, number)
+        elif kind == "line":
             screen.error(f"{name}, line {number}: {reason}", line=number)
         else:
             screen.error(f"URL argument {number}: {reason}", argument=number)
@@ -152,6 +162,8 @@ def _read(
         with _open_input(file) as stream:
             bad = read_targets(targets, urls, stream, options, check, complain)
         bad = bad or check_programs(targets, config, complain)
+        if further.count:
+            screen.error(str(further))
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else "unknown reason"
         raise Refused(f"the input can't be read ({reason}); check the path of --file", 2) from None
@@ -240,6 +252,8 @@ def report(
     counts += [f"{outcome.failed} failed"] if outcome.failed else []
     counts += [f"{outcome.missing} not fetched"] if outcome.missing else []
     screen.note(f"{counted(outcome.total, 'target')}: {', '.join(counts)}, in {seconds:.1f} s")
+    if not is_demo:
+        _name_failures(outcome, screen)
     unwritten = outcome.done + outcome.failed - outcome.written
     if outcome.signal and unwritten > 0:
         further = f"{counted(unwritten, 'further result')} {'is' if unwritten == 1 else 'are'}"
@@ -249,6 +263,16 @@ def report(
     left += ["tries failed targets again"] if outcome.failed and not is_demo else []
     if kept and outcome.done and left:
         screen.note(f"what is done is kept in {kept}; the same command again {' and '.join(left)}")
+
+
+def _name_failures(outcome: Outcome, screen: Screen) -> None:
+    """Name the first few targets that failed, where a person can see them."""
+    if not screen.is_terminal:
+        return
+    for failure in outcome.failures:
+        screen.note(f"{failure.place}: {failure.code or 'failed'}: {failure.error}")
+    if (further := outcome.failed - len(outcome.failures)) > 0:
+        screen.note(f"\u2026 and {further} more; the lines of the output have all")
 
 
 def _report_json(

@@ -37,6 +37,14 @@ class Screen:
         self._task: TaskID | None = None
         self._failed = 0
 
+    @property
+    def is_terminal(self) -> bool:
+        """Whether a person reads standard error, as far as can be told."""
+        try:
+            return sys.stderr is not None and sys.stderr.isatty()
+        except (OSError, ValueError):
+            return False
+
     def note(self, text: str) -> None:
         """Say something that is good to know."""
         if not self._quiet:

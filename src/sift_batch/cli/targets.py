@@ -9,10 +9,12 @@ import math
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
 from typing import IO, Any, Final
 
 from .._model.values import NO_OPTIONS, Options, Target
 from ..fetch import FetchError
+from ..fetch._guard import LOCALHOST_HINT
 
 _LINE_LIMIT: Final = 1_048_576
 _DEPTH_LIMIT: Final = 100
@@ -25,11 +27,18 @@ _FLAGS: Final = {
     "special_address": "--allow NETWORK admits it",
     "special_name": "--allow NAME and --allow NETWORK admit it",
 }
+_LOCALHOST: Final = "localhost stands for 127.0.0.1 and ::1: --allow both, as 127.0.0.0/8 and ::1/128"
 
 Check = Callable[[Target], object]
 """Raises `FetchError` for a target that can't be fetched as it is."""
 Complain = Callable[[str, int, str], object]
 """Told of each bad input: "argument" or "line", its number from 1, and what is wrong with it."""
+
+
+# The types of a line's options, by name; those that are not here are texts.
+_WANTED: Final = {"context": "true, false or null", "recover": "true or false"}
+_LONGEST_NAME: Final = 40
+_RUNS_NAMED: Final = 50
 
 
 class BadLine(Exception):
@@ -48,6 +57,11 @@ class Item:
     target: Target
     line: int | None = None
     extra: Mapping[str, Any] | None = None
+
+
+def place_of(item: Item) -> str:
+    """Return where a target stands in the input, for messages: they never name the target itself."""
+    return f"URL argument {item.idx + 1}" if item.line is None else f"line {item.line}"
 
 
 class Targets:
@@ -90,6 +104,27 @@ class Targets:
             url, given, line, extra = json.loads(record)
             options = NO_OPTIONS if given is None else Options(**given)
             yield Item(idx, Target(url, options), line, extra)
+
+
+class Further:
+    """The bad inputs that are counted and named by their numbers alone, in runs such as 21-40."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._runs: list[tuple[str, int, int]] = []
+
+    def add(self, kind: str, number: int) -> None:
+        """Take one more in; numbers of a kind come in rising order."""
+        self.count += 1
+        if self._runs and self._runs[-1][0] == kind and self._runs[-1][2] == number - 1:
+            self._runs[-1] = (kind, self._runs[-1][1], number)
+        elif len(self._runs) <= _RUNS_NAMED:
+            self._runs.append((kind, number, number))
+
+    def __str__(self) -> str:
+        named = [f"{kind} {a}" if a == b else f"{kind}s {a}-{b}" for kind, a, b in self._runs[:_RUNS_NAMED]]
+        more = ["\u2026"] if len(self._runs) > _RUNS_NAMED else []
+        return f"\u2026 and {self.count} more: {', '.join(named + more)}"
 
 
 def read_targets(
@@ -151,16 +186,29 @@ def parse_line(
     own = entry.pop("options", {})
     if not isinstance(own, dict):
         raise BadLine('"options" is no JSON object')
-    if not own.keys() <= _OPTION_NAMES:
-        raise BadLine(
-            f'"options" holds an unknown name; the known ones are {", ".join(sorted(_OPTION_NAMES))}'
-        )
+    _check_own(own)
+    if misplaced := sorted(entry.keys() & _OPTION_NAMES):
+        names = " and ".join(f'"{name}"' for name in misplaced)
+        raise BadLine(f'put {names} into "options"')
     merged = {**defaults, **own}
-    try:
-        options = Options(**merged) if merged else NO_OPTIONS
-    except TypeError:
-        raise BadLine('"options" holds a value of the wrong type') from None
+    options = Options(**merged) if merged else NO_OPTIONS
     return _target(url, options, check), entry or None
+
+
+def _check_own(own: Mapping[str, Any]) -> None:
+    """Raise `BadLine` unless each of a line's own options is known and of its type."""
+    for name, value in own.items():
+        if name not in _OPTION_NAMES:
+            # The name itself is not repeated: it may be anything. The nearest known one is ours.
+            short = name.lower() if len(name) <= _LONGEST_NAME else ""
+            near = get_close_matches(short, sorted(_OPTION_NAMES), n=1)
+            meant = f'; did you mean "{near[0]}"?' if near else ""
+            known = ", ".join(sorted(_OPTION_NAMES))
+            raise BadLine(f'"options" holds an unknown name{meant or ";"} the known ones are {known}')
+        try:
+            Options(**{name: value})
+        except TypeError:
+            raise BadLine(f'"{name}" in "options" must be {_WANTED.get(name, "a string")}') from None
 
 
 def _target(url: str, options: Options, check: Check) -> Target:
@@ -177,7 +225,7 @@ def _target(url: str, options: Options, check: Check) -> Target:
 
 def reason_of(error: FetchError) -> str:
     """Return what is wrong and what to do, in one line."""
-    hint = _FLAGS.get(error.reason, error.hint)
+    hint = _LOCALHOST if error.hint == LOCALHOST_HINT else _FLAGS.get(error.reason, error.hint)
     return f"{error.message}; {hint}" if hint else error.message
 
 

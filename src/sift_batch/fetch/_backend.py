@@ -133,7 +133,7 @@ class _Connection(httpcore2.AsyncNetworkStream):
         self._tls = tls
         self._deadline = deadline
         self.was_cut = False
-        """The other end went away without saying in TLS that this was all: anybody on the way could do that."""
+        """The other end went away without the end that TLS has: anybody on the way could do that."""
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         try:

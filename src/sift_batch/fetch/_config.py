@@ -19,6 +19,7 @@ WAYBACK: Final = "https://web.archive.org/web/2id_/{url}"
 """The newest copy that the Internet Archive has, as it was served."""
 
 _NAME_LIMIT: Final = 253
+_PORTS: Final = "ports must be a set of whole numbers between 1 and 65,535, or None for any"
 _WHOLE: Final = (
     "max_wire_bytes",
     "max_decoded_bytes",
@@ -163,9 +164,9 @@ def _ports(value: object) -> frozenset[int]:
     try:
         ports: frozenset[int] = frozenset(value)  # type: ignore[call-overload]
     except TypeError:
-        raise TypeError("ports must be a set of whole numbers, or None for any") from None
+        raise TypeError(_PORTS) from None
     if not all(type(port) is int and 0 < port <= 65_535 for port in ports):
-        raise ValueError("ports must be between 1 and 65,535")
+        raise ValueError(_PORTS)
     return ports
 
 

@@ -36,6 +36,19 @@ CODES: Final = MappingProxyType(
     }
 )
 
+_ADVICE: Final = MappingProxyType(
+    {
+        # What helps whatever the case, and whoever asks. Where more is known, a hint of its own is given.
+        "blocked": "the site wants no such visitor; an operator can say who asks in `user_agent`",
+        "auth_required": "there are no logins here; give the URL of a page that needs none",
+        "dns": "check the name in the URL; if it is right, try again later",
+        "connect": "try again later; if it stays so, check the host and the port of the URL",
+        "protocol": "try again later; if it stays so, the site's server is broken",
+        "redirect_loop": "give the URL at the end of the redirects",
+        "server_error": "try again later",
+    }
+)
+
 REASONS: Final = frozenset(
     {
         "bad_character",
@@ -66,14 +79,16 @@ class FetchError(TargetError):
 
     `status` and `retryable` follow from the code. `transient` says of an exchange that gave no answer
     that the same request, a moment later, could end otherwise; `_hops` tries it again then, as it does
-    after some statuses. The texts are safe to show to whoever owns the target: they hold nothing of it.
+    after some statuses. Without a `hint` it is the general advice for the code, if there is any. The
+    texts are safe to show to whoever owns the target: they hold nothing of it.
     """
 
     def __init__(
         self, code: str, message: str, *, hint: str = "", reason: str = "", transient: bool = False
     ) -> None:
         status, retryable = CODES[code]
-        super().__init__(message, hint=hint, status=status, code=code, retryable=retryable)
+        advice = hint or _ADVICE.get(code, "")
+        super().__init__(message, hint=advice, status=status, code=code, retryable=retryable)
         self.reason = reason
         self.transient = transient
 

@@ -37,6 +37,10 @@ _SPECIAL_ENDS: Final = frozenset(
 )
 _SPECIAL_ZONES: Final = frozenset({"home.arpa", "in-addr.arpa", "ip6.arpa"})
 _FOR_THE_TIME_BEING: Final = frozenset({socket.EAI_AGAIN, socket.EAI_SYSTEM})
+LOCALHOST_HINT: Final = (
+    "localhost stands for the IPv4 and the IPv6 address of this machine; an operator can list both in `allow`"
+)
+"""What lifts the refusal of localhost, which is easily allowed by half."""
 _ALLOW: Final = "an operator can list the server's network in `allow`"
 
 
@@ -118,8 +122,15 @@ class Guard:
                 hint="an operator can list the name in `allow_names`, and the server's network in `allow`",
             )
         elif _is_localhost(address.host):
-            self._checked(_LOCALHOST)
+            self._permit_localhost()
         return address
+
+    def _permit_localhost(self) -> None:
+        try:
+            self._checked(_LOCALHOST)
+        except FetchError as error:
+            hint = LOCALHOST_HINT if error.hint == _ALLOW else error.hint
+            raise refused(error.reason, error.message, hint=hint) from None
 
     def _named(self, host: str) -> bool:
         """Say whether `host` is a name of the public kind, or one that the operator admits."""

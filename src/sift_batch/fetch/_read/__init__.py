@@ -52,7 +52,7 @@ def _chosen(page: Page, options: Options, limit: int) -> Reading:
         # What is chosen from has lines as every text has, also if the text itself is given as it came.
         content = kinds.unchanged(content)
         content, found = selecting.select(
-            content, options, lines=page.lines, marks=page.marks, markup=page.markup
+            content, options, lines=page.lines, marks=page.marks, markup=page.markup, limit=limit
         )
         facts |= found
     if page.whole and not chooses:
@@ -60,7 +60,8 @@ def _chosen(page: Page, options: Options, limit: int) -> Reading:
     else:
         at: Literal["block", "line"] = "line" if page.by_line and not chooses else "block"
         content, found = cut.cut(content, limit, at=at, marks=page.marks, markup=page.markup)
-        facts |= found
+        # A choice that left parts of lines out has said so, with the size of all that it found.
+        facts = found | facts if "chars_total" in facts else facts | found
     facts["chars"] = len(content)
     return Reading(content, {name: _bounded(name, value) for name, value in facts.items()})
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from .._document import ReadError
-from .blocks import PIECE, Block, is_mark, neighbours
+from .blocks import PIECE, Block, is_mark, neighbours, piece_end
 from .pattern import Pattern
 
 _SHOWN_MOST: Final = 32 * 2**20  # characters; a page of nothing but matches under long headings gives more
@@ -80,6 +80,42 @@ def lines(text: str, found: Sequence[Found]) -> str:
     """Return the lines found, as `N:line`."""
     whole = text.split("\n")
     return "\n".join(f"{match.line}:{whole[match.line - 1]}" for match in found)
+
+
+def lines_in_part(text: str, found: Sequence[Found], pattern: Pattern, limit: int) -> str | None:
+    """Return what `lines` does, but of each line over `limit` bytes only the pieces in which a match begins.
+
+    A cut would leave the beginning of such a line, and that may hold no match. None if each line fits.
+    """
+    whole = text.split("\n")
+    shown: list[str] = []
+    is_whole = True
+    # A character has at most four bytes, and the number of the line stands before each piece.
+    size = min(PIECE, max(1, limit // 4 - 12))
+    for match in found:
+        line = whole[match.line - 1]
+        if _fits(f"{match.line}:{line}", limit):
+            shown.append(f"{match.line}:{line}")
+            continue
+        is_whole = False
+        starts, ends = _cut_up(line, size)
+        pieces = _held_pieces(line, pattern, starts[1:])
+        shown.extend(f"{match.line}:{line[starts[piece] : ends[piece]]}" for piece in pieces)
+    return None if is_whole else "\n".join(shown)
+
+
+def _fits(text: str, limit: int) -> bool:
+    return len(text) <= limit // 4 or len(text.encode("utf-8", "surrogatepass")) <= limit
+
+
+def _cut_up(line: str, size: int) -> tuple[list[int], list[int]]:
+    """Return where the pieces of a line begin and end; the space of a cut is in none of them."""
+    starts, ends = [0], []
+    while len(line) - starts[-1] > size:
+        ends.append(piece_end(line, starts[-1], size))
+        starts.append(ends[-1] + (line[ends[-1]] == " "))
+    ends.append(len(line))
+    return starts, ends
 
 
 def groups(text: str, held: Sequence[tuple[int, int]], blocks: Sequence[Block]) -> str:

@@ -86,9 +86,10 @@ def kind_of(media: str, body: bytes) -> Kind:
     if media in _PDF or media in _UNSAID:
         if has_pdf_mark(body):
             return "pdf"
-        if media or not _is_plain(body):
+        if media in _PDF:
             return "bytes"
-        return "text"
+        # Servers that don't know a file's suffix call it octet-stream: what can only be text is read as such.
+        return "text" if (_is_certain_text(body) if media else _is_plain(body)) else "bytes"
     if _is_pdf_inside(body):
         return "bytes"
     kind = _by_media(media)
@@ -133,6 +134,11 @@ def _is_plain(body: bytes) -> bool:
     if has_wide_mark(body):
         return True
     return b"\0" not in body and not _NO_TEXT.search(body)
+
+
+def _is_certain_text(body: bytes) -> bool:
+    # A PDF whose mark comes too late may be all ASCII.
+    return b"\0" not in body and _is_text_but_nul(body) and _MAGIC not in body
 
 
 def _is_text_but_nul(body: bytes) -> bool:
