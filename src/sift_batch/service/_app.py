@@ -1,0 +1,170 @@
+"""Who is let in, and what goes out when something fails? The ASGI application: the door of all routes.
+
+In this order: is the request meant for us, is it a path that is open to all, who sends it, which route is
+it. Whatever a route raises ends here as a problem; nothing of an exception's text goes out.
+"""
+
+import secrets
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Final
+
+import trio
+
+from sift_batch import Caller, Config, Gate, Runner, StoreError
+
+from ._addressed import Names
+from ._asgi import Message, Receive, Scope, Send
+from ._attempts import Attempts
+from ._callers import Callers, Taken
+from ._cursors import KEY_BYTES, Cursors
+from ._health import Health
+from ._leases import Leases
+from ._problems import Problem
+from ._refusal import BodyRefused, ClientGone
+from ._request import BEARER, Request, Resources, unauthorized
+from ._response import Response, send_response
+from ._room import Room
+from ._router import find_route, not_allowed
+from ._service_config import ServiceConfig
+from ._submissions import Fetcher
+from ._waiting import OpenRequests
+
+_GET: Final[Mapping[str, None]] = {"GET": None}
+_DEFAULTS: Final = ServiceConfig()
+
+OnError = Callable[[Exception], object]
+"""A plain function. The text of what it gets may hold anything: log the type and the place, no more."""
+
+
+def make_app(
+    runner: Runner,
+    fetcher: Fetcher,
+    gate: Gate,
+    callers: Callers,
+    service: ServiceConfig = _DEFAULTS,
+    *,
+    config: Config,
+    cursor_key: bytes | None = None,
+    on_error: OnError | None = None,
+) -> "ServiceApp":
+    """Return the service as an ASGI application, for `serve(app, ..., answers=server_answer)`.
+
+    `config` is the runner's. `fetcher` is what `sift_batch.fetch.open_fetcher` gives, behind `gate`.
+    With a `cursor_key` of 32 bytes, cursors outlive the process; without, they end with it. `on_error` is
+    told of what was answered with a 500, or cut an answer off; a client hears nothing of it.
+    """
+    return ServiceApp(
+        Resources(
+            runner=runner,
+            fetcher=fetcher,
+            gate=gate,
+            config=config,
+            limits=service.limits(),
+            cursors=Cursors(cursor_key if cursor_key is not None else secrets.token_bytes(KEY_BYTES)),
+            leases=Leases(runner),
+            room=Room(service.inflight_bytes),
+            open=OpenRequests(),
+        ),
+        callers,
+        names=Names((service.host, *service.server_name)),
+        attempts=Attempts(service.auth_failures_per_minute),
+        on_error=on_error,
+    )
+
+
+class ServiceApp:
+    """The application. Made by `make_app`; call `stop` when the service stops, `revoke` when keys go."""
+
+    def __init__(
+        self,
+        shared: Resources,
+        callers: Callers,
+        *,
+        names: Names,
+        attempts: Attempts,
+        on_error: OnError | None,
+    ) -> None:
+        self._shared, self._callers = shared, callers
+        self._names, self._attempts, self._on_error = names, attempts, on_error
+        self.health = Health(shared.runner)
+        """What the health paths say."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] == "lifespan":
+            await _lifespan(receive, send)
+        elif scope["type"] == "http":
+            await self._serve(scope, receive, send)
+        else:
+            # The server has no other kind; another server closes what is refused here.
+            raise RuntimeError("only http is served")
+
+    def stop(self) -> None:
+        """End every wait and stream, and those to come; `/readyz` says no from now on."""
+        self.health.stop()
+        self._shared.open.stop()
+
+    def revoke(self, taken: Taken) -> None:
+        """End the waits and streams of whoever is let in no more. Their jobs are the caller's business."""
+        self._shared.open.revoke(callers=taken.callers, keys=taken.keys)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = False
+
+        async def sending(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            response = await self._answer(scope, receive, sending)
+        except Problem as problem:
+            response = problem.response()
+        except (BodyRefused, ClientGone):
+            raise
+        except StoreError:
+            response = Problem("store_unavailable").response()
+        except trio.ClosedResourceError:
+            response = Problem("store_unavailable", "the service stops").response()
+        except Exception as error:
+            if self._on_error is not None:
+                with suppress(Exception):  # a log that fails must not cost the client its answer
+                    self._on_error(error)
+            response = Problem("internal").response()
+        # A stream that broke off has begun its answer already: it is cut, and nothing is put into it.
+        if response is not None and not started:
+            await send_response(send, response)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> Response | None:
+        headers: list[tuple[bytes, bytes]] = scope["headers"]
+        if not self._names.has(headers):
+            raise Problem("unknown_host")
+        path: bytes = scope["raw_path"]
+        if path in (b"/healthz", b"/readyz"):
+            if scope["method"] not in ("GET", "HEAD"):
+                raise not_allowed(_GET)
+            return self.health.live() if path == b"/healthz" else await self.health.ready()
+        caller = self._find(scope, headers)
+        route, args = find_route(path, scope["method"])
+        with self._shared.open.enter(caller, receive) as open_request:
+            return await route(Request(scope, send, caller, args, open_request, self._shared))
+
+    def _find(self, scope: Scope, headers: list[tuple[bytes, bytes]]) -> Caller:
+        caller = self._callers.find([value for name, value in headers if name == b"authorization"])
+        if caller is not None:
+            return caller
+        client = scope.get("client")
+        seconds = self._attempts.failed(client[0] if client else "")
+        if seconds is not None:
+            raise Problem("auth_failures", retry_after=seconds, headers=[BEARER])
+        raise unauthorized()
+
+
+async def _lifespan(receive: Receive, send: Send) -> None:
+    """Nothing is opened here: what the application uses is open before it is made, and closed after."""
+    while True:
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return

@@ -1,0 +1,105 @@
+"""How does a page follow a job live? By server-sent events: the job, each finished target, the end.
+
+What comes of one version is told together, and the last event of it carries the version as its id: who
+resumes from there has missed nothing and gets no target twice. Who resumes from an older version may
+have missed any target, so it gets all that are finished.
+"""
+
+from typing import Final
+
+import trio
+
+from sift_batch import JobStatus
+
+from ._lines import next_status
+from ._reading_routes import known_versions
+from ._request import Request
+from ._response import Response, Stream, json_bytes
+from ._views import FINISHED, View, target_view
+from ._waiting import End
+
+_COMMENT_EVERY: Final = 15.0
+_HEADERS: Final = ((b"x-accel-buffering", b"no"),)
+
+
+async def events(request: Request) -> Response | None:
+    """`GET /v1/batch/{id}/events`."""
+    request.query().check()
+    (job_id,) = request.args
+    found = await request.touched(job_id)
+    seen = known_versions(f'"{request.header(b"last-event-id").strip()}"')
+    if found.job.settled and found.job.version in seen:
+        return Response(204)
+    stream = Stream(request.send)
+    await stream.start(b"text/event-stream", _HEADERS)
+    told = (
+        {item.idx for item in found.targets if item.status in FINISHED}
+        if found.job.version in seen
+        else set()
+    )
+    await stream.put(b"retry: 3000\n\n")
+    events = _Events(request, job_id, stream, told)
+    if await events.follow():
+        await stream.finish()
+    return None
+
+
+class _Events:
+    def __init__(self, request: Request, job_id: str, stream: Stream, told: set[int]) -> None:
+        self._request, self._job_id, self._stream = request, job_id, stream
+        self._told = told  # targets that the reader knows to be finished
+        self._first = True
+
+    async def follow(self) -> bool:
+        """Send events until the job has settled, or the service stops; False if it was cut short."""
+        request = self._request
+        try:
+            async with request.runner.watch(self._job_id, caller=request.caller) as statuses:
+                while True:
+                    found = await next_status(request.open, statuses, seconds=_COMMENT_EVERY)
+                    if isinstance(found, JobStatus):
+                        await self._tell(found)
+                        if found.job.settled:
+                            return True
+                    elif found is End.TIME:
+                        await self._stream.put(b": still here\n\n")
+                    else:
+                        return await self._end(found)
+        except trio.ClosedResourceError:
+            return await self._end(End.STOPPING)
+        except LookupError:
+            return False
+
+    async def _tell(self, found: JobStatus) -> None:
+        request, settled = self._request, found.job.settled
+        news = [item.idx for item in found.targets if item.status in FINISHED and item.idx not in self._told]
+        told: list[tuple[str, View]] = [("target", await self._target(idx)) for idx in news]
+        # The first event of a stream is the job; later it follows its news.
+        view = request.view(found)
+        told.insert(0 if self._first else len(told), ("job", view))
+        if settled:
+            told.append(("end", view))
+        for event, data in told[:-1]:
+            await self._put(event, data)
+        await self._put(*told[-1], version=found.job.version)
+        self._first = False
+        self._told.update(news)
+        await request.shared.leases.touch(request.caller, self._job_id)
+
+    async def _target(self, idx: int) -> View:
+        request = self._request
+        read = await request.runner.status(self._job_id, start=idx, stop=idx + 1, caller=request.caller)
+        if read is None:
+            raise LookupError
+        return target_view(read.targets[0], settled=read.job.settled, body=False)
+
+    async def _end(self, end: End | None) -> bool:
+        if end is End.STOPPING:
+            await self._stream.put(b"event: shutdown\ndata: {}\n\n")
+            return True
+        return False
+
+    async def _put(self, event: str, view: View, *, version: int | None = None) -> None:
+        # JSON on one line has no line end in it, so one `data:` holds it.
+        mark = b"" if version is None else b"id: %d\n" % version
+        await self._stream.put(b"event: %s\n%sdata: %s\n\n" % (event.encode(), mark, json_bytes(view)))

@@ -1,0 +1,174 @@
+"""What may a caller do with its jobs? Submit, list, cancel, run again, delete.
+
+Each asks the engine for one step and shows what it said. Reading is `_reading_routes`' and
+`_result_routes`' business.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+import trio
+
+from sift_batch import (
+    CallerBusyError,
+    Job,
+    JobsBusyError,
+    JobState,
+    JobStatus,
+    NoTargetsError,
+    SubmitError,
+    TooManyTargetsError,
+)
+
+from ._cursors import refused_cursor
+from ._problems import Problem
+from ._request import Request
+from ._response import Response, json_response
+from ._submissions import read_batch_order
+from ._views import JOBS, job_path, page, step
+
+_LIST_LIMIT: Final = 100
+_LIST_DEFAULT: Final = 50
+_REPLAYED: Final = (b"idempotent-replayed", b"true")
+
+
+async def submit(request: Request) -> Response:
+    """`POST /v1/batch`."""
+    request.query().check()
+    limit = request.shared.config.targets_per_job
+    order = await read_batch_order(await request.json(), limit=limit, fetcher=request.shared.fetcher)
+    request.check_allowed()
+    try:
+        submission = await request.runner.submit(request.caller, order.targets, max_age=order.max_age)
+    except SubmitError as error:
+        raise refusal(error, given=len(order.targets)) from None
+    return _accepted(request, await request.status(submission.id), reused=submission.reused)
+
+
+async def list_jobs(request: Request) -> Response:
+    """`GET /v1/batch`: own jobs, newest first."""
+    query = request.query("status", "limit", "cursor")
+    status = query.choice("status", JobState)
+    limit = query.whole("limit", least=1, most=_LIST_LIMIT, default=_LIST_DEFAULT) or _LIST_DEFAULT
+    cursor = query.text("cursor")
+    query.check()
+    cursors, asked = request.shared.cursors, f"{JOBS}?status={status or ''}"
+    before = None if cursor is None else cursors.read(request.caller, asked, cursor)
+    try:
+        jobs = await request.runner.jobs(request.caller, status=status, before=before, limit=limit + 1)
+    except LookupError:
+        raise refused_cursor("the list has changed; begin again without a cursor") from None
+    more = cursors.make(request.caller, asked, jobs[limit - 1].id) if len(jobs) > limit else None
+    shown = [await _as_it_is(request, job) for job in jobs[:limit]]
+    settled = all(found.job.settled for found in shown)
+    return json_response(page([request.view(found) for found in shown], more, settled=settled))
+
+
+async def cancel(request: Request) -> Response:
+    """`POST /v1/batch/{id}/cancel`: safe to repeat."""
+    request.query().check()
+    (job_id,) = request.args
+    # The engine says no both to a job that has ended and to one that is not there.
+    cancelled = await request.runner.cancel(job_id, caller=request.caller)
+    view = request.view(await request.status(job_id))
+    return json_response(view if cancelled else {**view, "already_ended": True})
+
+
+async def rerun(request: Request) -> Response:
+    """`POST /v1/batch/{id}/rerun`: a new job, or the one that is there already."""
+    request.query().check()
+    (job_id,) = request.args
+    async with _alone(request, job_id):
+        found = await request.status(job_id)
+        job = found.job
+        if not job.settled:
+            raise _live(job)
+        if job.targets_done - job.targets_failed == job.targets_total:
+            return _accepted(request, found, reused=True)
+        live = await _live_rerun(request, job_id)
+        if live is not None:
+            return _accepted(request, live, reused=True)
+        request.check_allowed()
+        try:
+            submission = await request.runner.rerun(request.caller, job_id)
+        except LookupError:
+            raise await request.missing(job_id) from None
+        except SubmitError as error:
+            raise refusal(error, given=job.targets_total) from None
+    return _accepted(request, await request.status(submission.id), reused=False)
+
+
+async def delete(request: Request) -> Response:
+    """`DELETE /v1/batch/{id}`: also the second time."""
+    request.query().check()
+    (job_id,) = request.args
+    if not await request.runner.delete(job_id, caller=request.caller):
+        job = await request.runner.job(job_id, caller=request.caller)
+        if job is not None:
+            raise _live(job)
+        problem = await request.missing(job_id)
+        if problem.more.get("reason") != "deleted":
+            raise problem
+    return Response(204)
+
+
+def refusal(error: SubmitError, *, given: int) -> Problem:
+    """The problem of a submit or a rerun that the engine refused."""
+    match error:
+        case TooManyTargetsError():
+            return Problem("too_many_targets", more={"limit": error.limit, "given": given})
+        case NoTargetsError():
+            return Problem("no_targets")
+        case CallerBusyError():
+            path = job_path(error.job_id)
+            return Problem("caller_busy", next_step=step("GET", path), more={"job_id": error.job_id})
+        case JobsBusyError():
+            return Problem("jobs_busy")
+        case _:
+            return Problem("job_live")
+
+
+def _accepted(request: Request, found: JobStatus, *, reused: bool) -> Response:
+    view = request.view(found)
+    headers = [(b"location", job_path(found.job.id).encode())]
+    if view["poll_after"] is not None:
+        headers.append((b"retry-after", b"%d" % view["poll_after"]))
+    if reused:
+        headers.append(_REPLAYED)
+    return json_response(view, 200 if reused else 202, headers)
+
+
+def _live(job: Job) -> Problem:
+    return Problem("job_live", next_step=step("GET", f"{job_path(job.id)}?wait=25"), retry_after=5)
+
+
+async def _as_it_is(request: Request, job: Job) -> JobStatus:
+    """The job with its targets, for as long as they can still be running."""
+    if job.settled:
+        return JobStatus(job, ())
+    found = await request.runner.status(job.id, results=False, caller=request.caller)
+    return JobStatus(job, ()) if found is None else found
+
+
+async def _live_rerun(request: Request, job_id: str) -> JobStatus | None:
+    most = request.shared.config.jobs_per_caller
+    for state in (JobState.QUEUED, JobState.RUNNING):
+        for job in await request.runner.jobs(request.caller, status=state, limit=most):
+            if job.rerun_of == job_id:
+                return await request.runner.status(job.id, results=False, caller=request.caller)
+    return None
+
+
+@asynccontextmanager
+async def _alone(request: Request, job_id: str) -> AsyncIterator[None]:
+    """Let no two requests run the same job again at once: the second one joins what the first began."""
+    # The engine's owner is this process alone, so a lock in memory is enough. It goes with its last user.
+    locks, key = request.shared.reruns, (request.caller.name, job_id)
+    lock = locks.setdefault(key, trio.Lock())
+    try:
+        async with lock:
+            yield
+    finally:
+        if not lock.locked():
+            locks.pop(key, None)

@@ -1,0 +1,121 @@
+"""How is a job now, and when does it change? The job's view, waited for if asked; its targets.
+
+No bodies here: those are `_result_routes`' business. A look that finds nothing new (304) does not touch
+the job; one that is answered does.
+"""
+
+from contextlib import suppress
+from typing import Final
+
+import trio
+
+from sift_batch import JobStatus, TargetState
+
+from ._request import Request
+from ._response import Response, json_response
+from ._room import bytes_of
+from ._views import View, job_path, page, target_view
+
+MAX_WAIT: Final = 55
+PAGE_LIMIT: Final = 200
+PAGE_DEFAULT: Final = 100
+_CHUNK: Final = 8
+
+
+async def job(request: Request) -> Response:
+    """`GET /v1/batch/{id}`."""
+    query = request.query("wait", "until")
+    seconds = query.clamped("wait", most=MAX_WAIT)
+    change = query.flag("until", "change")
+    if change and seconds is None:
+        query.refuse("until", "goes with wait")
+    query.check()
+    (job_id,) = request.args
+    # Asked for first: whatever is waited for, a job that is not there is answered at once.
+    version = (await request.status(job_id)).job.version
+    known = known_versions(request.header(b"if-none-match"))
+    if seconds and not (change and known and version not in known):
+        await _wait(request, job_id, seconds, version if change else None)
+    if known:
+        found = await request.status(job_id)
+        if found.job.version in known or "*" in known:
+            return Response(304, headers=[_etag(found)])
+    found = await request.touched(job_id)
+    headers = [_etag(found)]
+    view = request.view(found)
+    if view["poll_after"] is not None:
+        headers.append((b"retry-after", b"%d" % view["poll_after"]))
+    return json_response(view, headers=headers)
+
+
+async def targets(request: Request) -> Response:
+    """`GET /v1/batch/{id}/targets`: all of them in input order, without results."""
+    query = request.query("status", "limit", "cursor")
+    status = query.choice("status", TargetState)
+    limit = query.whole("limit", least=1, most=PAGE_LIMIT, default=PAGE_DEFAULT) or PAGE_DEFAULT
+    query.check()
+    (job_id,) = request.args
+    cursors, asked = request.shared.cursors, f"{job_path(job_id, 'targets')}?status={status or ''}"
+    cursor = query.text("cursor")
+    start = 0 if cursor is None else int(cursors.read(request.caller, asked, cursor))
+    found = await request.touched(job_id)
+    settled = found.job.settled
+    chosen = [
+        target.idx
+        for target in found.targets[start:]
+        # What was in flight when the process ended shows as pending: so it is looked for.
+        if status in (None, target_view(target, settled=settled)["status"])
+    ]
+    more = cursors.make(request.caller, asked, str(chosen[limit])) if len(chosen) > limit else None
+    views = await _without_bodies(request, found, chosen[:limit])
+    return json_response(page(views, more, settled=settled))
+
+
+async def _without_bodies(request: Request, found: JobStatus, chosen: list[int]) -> list[View]:
+    """The views of some targets. The notes of a done one are in its meta: it is read, a few at a time."""
+    job_id, settled = found.job.id, found.job.settled
+    views: list[View] = []
+    for at in range(0, len(chosen), _CHUNK):
+        part = chosen[at : at + _CHUNK]
+        start, stop = part[0], part[-1] + 1
+        async with request.shared.room.hold(bytes_of(found.targets[start:stop])):
+            read = await request.runner.status(job_id, start=start, stop=stop, caller=request.caller)
+            if read is None:
+                raise await request.missing(job_id)
+            views += [
+                target_view(target, settled=settled, body=False)
+                for target in read.targets
+                if target.idx in part
+            ]
+    return views
+
+
+def known_versions(header: str) -> frozenset[int | str]:
+    """The versions that an `If-None-Match` names, and `*`. What is none of ours is passed over."""
+    found: set[int | str] = set()
+    for item in header.split(","):
+        tag = item.strip().removeprefix("W/")
+        if tag == "*":
+            found.add("*")
+        elif len(tag) <= 21 and tag[:1] == tag[-1:] == '"' and tag[1:-1].isascii() and tag[1:-1].isdigit():
+            found.add(int(tag[1:-1]))
+    return frozenset(found)
+
+
+def _etag(found: JobStatus) -> tuple[bytes, bytes]:
+    return b"etag", b'W/"%d"' % found.job.version
+
+
+async def _wait(request: Request, job_id: str, seconds: int, version: int | None) -> None:
+    """Wait until the job has settled, or changed from `version`; or until the request must end."""
+
+    async def news() -> None:
+        async with request.runner.watch(job_id, caller=request.caller) as statuses:
+            async for found in statuses:
+                if version not in (None, found.job.version):
+                    return
+
+    # It went, or won't settle here: what is there now is read next.
+    with suppress(LookupError, trio.ClosedResourceError):
+        await request.open.wait(news, seconds=seconds)
+    request.check_allowed()

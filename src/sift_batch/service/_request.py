@@ -1,0 +1,121 @@
+"""What does a route get? One request, its caller, and everything of the service that routes use.
+
+Values. The door makes a `Request` after it knows who sends it; `Resources` live as long as the service.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import trio
+
+from sift_batch import Caller, Config, Gate, JobStatus, Runner
+
+from ._asgi import Scope, Send
+from ._cursors import Cursors
+from ._json_body import read_json
+from ._leases import Leases
+from ._limits import ServerLimits
+from ._problems import Problem
+from ._query import Query
+from ._response import Response
+from ._room import Room
+from ._submissions import Fetcher
+from ._views import JOBS, View, job_view, running_in, step
+from ._waiting import End, OpenRequest, OpenRequests
+
+BEARER: Final = (b"www-authenticate", b"Bearer")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    """What all requests share."""
+
+    runner: Runner
+    fetcher: Fetcher
+    gate: Gate
+    config: Config
+    limits: ServerLimits
+    cursors: Cursors
+    leases: Leases
+    room: Room
+    open: OpenRequests
+    reruns: dict[tuple[str, str], trio.Lock] = field(default_factory=dict)
+    """A lock for each job that is being run again now: see `_job_routes`."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Request:
+    """One request of a caller. `args` are the variable parts of its path, as they came."""
+
+    scope: Scope
+    send: Send
+    caller: Caller
+    args: tuple[str, ...]
+    open: OpenRequest
+    shared: Resources
+
+    @property
+    def runner(self) -> Runner:
+        """The engine."""
+        return self.shared.runner
+
+    def header(self, name: bytes) -> str:
+        """All values of a header, joined; empty if there is none."""
+        found = [value for key, value in self.scope["headers"] if key == name]
+        return b", ".join(found).decode("latin-1")
+
+    def query(self, *known: str) -> Query:
+        """The query, which may have these names."""
+        return Query(self.scope["query_string"], known)
+
+    async def json(self) -> Any:
+        """The body's JSON value."""
+        return await read_json(self.scope["headers"], self.open.receive)
+
+    def check_allowed(self) -> None:
+        """Raise `Problem` if the caller was let in, but would not be now: a body may take half a minute."""
+        if self.open.end is End.REVOKED:
+            raise unauthorized()
+
+    async def status(self, job_id: str) -> JobStatus:
+        """The job and its targets without results. Raises `Problem` if it is not there (any more)."""
+        found = await self.runner.status(job_id, results=False, caller=self.caller)
+        if found is None:
+            raise await self.missing(job_id)
+        return found
+
+    async def missing(self, job_id: str) -> Problem:
+        """The problem of a job that is not there: gone, to whom it belonged; to all others unknown."""
+        reason = await self.runner.gone(job_id, caller=self.caller)
+        if reason is None:
+            return Problem("unknown_job", next_step=step("GET", JOBS))
+        return Problem("gone", _GONE.get(reason, ""), more={"reason": reason})
+
+    async def touched(self, job_id: str) -> JobStatus:
+        """The job, its lease bumped before it is read."""
+        await self.shared.leases.touch(self.caller, job_id)
+        return await self.status(job_id)
+
+    def view(self, found: JobStatus) -> View:
+        """The view of a job."""
+        job = found.job
+        progress = self.runner.progress(job.id, caller=self.caller)
+        running = 0 if job.settled else running_in(found.targets)
+        return job_view(job, running=running, progress=progress, ttl=self.shared.config.ttl)
+
+
+Route = Callable[[Request], Awaitable[Response | None]]
+"""Returns the answer, or None when it has sent its own."""
+
+
+def unauthorized() -> Problem:
+    """The one answer to whoever has no valid key."""
+    return Problem("unauthorized", headers=[BEARER])
+
+
+_GONE = {
+    "ttl": "nobody has read the job for as long as jobs are kept",
+    "budget": "the job made room for newer ones",
+    "deleted": "the job was deleted",
+}
