@@ -12,8 +12,6 @@ import gzip
 import math
 import multiprocessing
 import statistics
-import subprocess
-import sys
 import time
 import zlib
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -22,6 +20,7 @@ from functools import partial
 from typing import Any
 
 import measure
+import own_server
 from measure import Number
 
 TICK = 0.001
@@ -116,26 +115,7 @@ def serve() -> None:
             pass
         writer.close()
 
-    async def main() -> None:
-        server = await asyncio.start_server(answer, "127.0.0.1", 0)
-        print(server.sockets[0].getsockname()[1], flush=True)
-        await asyncio.to_thread(sys.stdin.read)
-
-    asyncio.run(main())
-
-
-@contextmanager
-def _server() -> Iterator[str]:
-    """Give the address of a server in a process of its own."""
-    command = [sys.executable, __file__, "--once", "serve", "{}"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdin is not None
-        assert server.stdout is not None
-        try:
-            yield f"http://127.0.0.1:{int(server.stdout.readline())}"
-        finally:
-            server.stdin.close()
-            server.wait(10)
+    own_server.serve(answer)
 
 
 async def _worst_while(work: Callable[[], Awaitable[object]]) -> tuple[float, float]:
@@ -232,7 +212,7 @@ def _burn() -> None:
 
 
 def numbers() -> Iterator[Number]:
-    with _server() as address:
+    with own_server.in_a_process(__file__) as address:
         worst: list[Any] = [
             measure.in_child(__file__, "hostile", address=address)
             for _ in measure.rounds(least=3, most=5, seconds=60)

@@ -9,16 +9,15 @@ trafilatura in eight threads. Without httpx2 the last is left out.
 
 import resource
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
 import measure
+import own_server
 from measure import Number, ratios
 from typical import told, typical_page
 
@@ -123,26 +122,7 @@ def serve() -> None:
         except (ConnectionError, asyncio.IncompleteReadError):
             writer.close()
 
-    async def main() -> None:
-        server = await asyncio.start_server(answer, "127.0.0.1", 0)
-        print(server.sockets[0].getsockname()[1], flush=True)
-        await asyncio.to_thread(sys.stdin.read)
-
-    asyncio.run(main())
-
-
-@contextmanager
-def _server() -> Iterator[str]:
-    """Give the address of a server in a process of its own."""
-    command = [sys.executable, __file__, "--once", "serve", "{}"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdin is not None
-        assert server.stdout is not None
-        try:
-            yield f"http://127.0.0.1:{int(server.stdout.readline())}"
-        finally:
-            server.stdin.close()
-            server.wait(10)
+    own_server.serve(answer)
 
 
 def pipeline(address: str) -> dict[str, float]:
@@ -228,7 +208,7 @@ def numbers() -> Iterator[Number]:
 
 def _over_loopback() -> Iterator[Number]:
     pairs: list[tuple[Any, Any]] = []
-    with _server() as address:
+    with own_server.in_a_process(__file__) as address:
         for number in measure.rounds(least=3, most=5, seconds=45):
             kinds = ("pipeline", "threads") if number % 2 else ("threads", "pipeline")
             found = {kind: measure.in_child(__file__, kind, address=address) for kind in kinds}
