@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 _BLANKS: Final = re.compile(r"\s+")
 _AROUND_BREAK: Final = re.compile(r" *\n *")
-_BREAKS: Final = re.compile(r"\n{2,}")
 _TICKS: Final = re.compile("`+")
 _BREAK: Final = "\0"  # a line break while blanks are collapsed; no page's text holds NUL
 _JOINT: Final = "\1"  # stands between two marks that must not grow together
