@@ -73,7 +73,7 @@ async def test_a_retry_after_is_kept_to_the_second(autojump_clock: MockClock) ->
         True,
         [5],
         5j,
-        object(),
+        pytest.param(object(), id="object"),
     ],
     ids=repr,
 )

@@ -21,7 +21,7 @@ ALWAYS = {
 
 
 @pytest.mark.parametrize(
-    "path", ["/v1/batch", "/v1/nothing", "/", "/metrics", "/v1/batch/x/cancel", "/%2e%2e"]
+    "path", ["/v1/batch", "/v1/nothing", "/dashboard.js", "/metrics", "/v1/batch/x/cancel", "/%2e%2e"]
 )
 @pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS"])
 async def test_without_a_key_every_path_is_401(path: str, method: str) -> None:

@@ -20,6 +20,7 @@ from ._callers import Callers, Taken
 from ._cursors import KEY_BYTES, Cursors
 from ._health import Health
 from ._leases import Leases
+from ._pages import PATHS, page_at
 from ._problems import Problem
 from ._refusal import BodyRefused, ClientGone
 from ._request import BEARER, Request, Resources, unauthorized
@@ -31,6 +32,9 @@ from ._submissions import Fetcher
 from ._waiting import OpenRequests
 
 _GET: Final[Mapping[str, None]] = {"GET": None}
+_LIVE: Final = b"/healthz"
+_READY: Final = b"/readyz"
+_OPEN: Final = frozenset({_LIVE, _READY, *PATHS})
 _DEFAULTS: Final = ServiceConfig()
 
 OnError = Callable[[Exception], object]
@@ -141,14 +145,19 @@ class ServiceApp:
         if not self._names.has(headers):
             raise Problem("unknown_host")
         path: bytes = scope["raw_path"]
-        if path in (b"/healthz", b"/readyz"):
+        if path in _OPEN:
             if scope["method"] not in ("GET", "HEAD"):
                 raise not_allowed(_GET)
-            return self.health.live() if path == b"/healthz" else await self.health.ready()
+            return await self._open(path, scope["query_string"])
         caller = self._find(scope, headers)
         route, args = find_route(path, scope["method"])
         with self._shared.open.enter(caller, receive) as open_request:
             return await route(Request(scope, send, caller, args, open_request, self._shared))
+
+    async def _open(self, path: bytes, query: bytes) -> Response:
+        if path == _LIVE:
+            return self.health.live()
+        return await self.health.ready() if path == _READY else page_at(path, query)
 
     def _find(self, scope: Scope, headers: list[tuple[bytes, bytes]]) -> Caller:
         caller = self._callers.find([value for name, value in headers if name == b"authorization"])

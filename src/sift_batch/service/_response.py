@@ -12,23 +12,33 @@ from ._asgi import Send
 
 Header = tuple[bytes, bytes]
 
-SECURITY_HEADERS: Final[tuple[Header, ...]] = (
-    (b"cache-control", b"no-store"),
-    (b"x-content-type-options", b"nosniff"),
-    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'; sandbox"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-)
-"""On every answer, so that no browser keeps it, guesses its type, frames it, or runs anything of it."""
+
+def security_headers(policy: bytes) -> tuple[Header, ...]:
+    """Return the headers that keep a browser from keeping an answer, guessing its type, or leaking it.
+
+    `policy` says what it may load, run, and be framed by.
+    """
+    return (
+        (b"cache-control", b"no-store"),
+        (b"x-content-type-options", b"nosniff"),
+        (b"content-security-policy", policy),
+        (b"referrer-policy", b"no-referrer"),
+        (b"cross-origin-resource-policy", b"same-origin"),
+    )
+
+
+SECURITY_HEADERS: Final = security_headers(b"default-src 'none'; frame-ancestors 'none'; sandbox")
+"""On every answer but the pages that a browser runs: nothing of it may be framed, loaded or run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A whole answer. The headers that every answer has are added when it is sent."""
+    """A whole answer. The headers of `security` are added when it is sent."""
 
     status: int
     body: bytes = b""
     headers: Sequence[Header] = ()
+    security: Sequence[Header] = SECURITY_HEADERS
 
 
 def json_bytes(value: Any) -> bytes:
@@ -49,7 +59,7 @@ def text_response(text: str, status: int = 200) -> Response:
 
 async def send_response(send: Send, response: Response) -> None:
     """Send a whole answer."""
-    headers = [*SECURITY_HEADERS, *response.headers]
+    headers = [*response.security, *response.headers]
     if response.status not in (204, 304):
         headers.append((b"content-length", b"%d" % len(response.body)))
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
