@@ -104,6 +104,20 @@ class Connection:
         return len(self._got) if self._got.endswith(b"\r\n0\r\n\r\n") else None
 
 
+class Timed(NamedTuple):
+    """An answer, and the seconds until it had come."""
+
+    reply: Reply
+    seconds: float
+
+
+def timed(connection: Connection, raw: bytes) -> Timed:
+    """Send one request and time its answer."""
+    began = time.perf_counter()
+    reply = connection.ask(raw)
+    return Timed(reply, time.perf_counter() - began)
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What came of asking for some time: seconds that it took in all, and each answer's own."""

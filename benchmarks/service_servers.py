@@ -82,15 +82,35 @@ def raise_file_limit() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
+class Lateness:
+    """How late the loop is: a task that sleeps a millisecond again and again keeps the worst of it."""
+
+    def __init__(self) -> None:
+        self._worst = 0.0
+
+    async def tick(self) -> None:
+        """Watch the loop."""
+        import trio
+
+        while True:
+            began = time.perf_counter()
+            await trio.sleep(_TICK)
+            self._worst = max(self._worst, time.perf_counter() - began - _TICK)
+
+    def take(self) -> str:
+        """Return the worst since this was called last, in seconds."""
+        worst, self._worst = self._worst, 0.0
+        return str(worst)
+
+
 class Fetch:
     """The fetch of the service that is measured; the URL says what it does."""
 
-    def __init__(self) -> None:
+    def __init__(self, lateness: Lateness) -> None:
         import trio
 
         self._release = trio.Event()
-        self.late = 0.0
-        """How late the loop was at worst since somebody asked."""
+        self._lateness = lateness
 
     async def __call__(self, caller: Any, target: Any) -> Any:
         import trio
@@ -115,22 +135,12 @@ class Fetch:
         if target.url.endswith("/release"):
             self._release.set()
             self._release = trio.Event()
-        late, self.late = self.late, 0.0
-        return Result(str(late))
+        return Result(self._lateness.take())
 
     async def check(self, target: Any) -> None:
         import trio
 
         await trio.lowlevel.checkpoint()
-
-    async def tick(self) -> None:
-        """Sleep a millisecond again and again, and keep how late that came at worst."""
-        import trio
-
-        while True:
-            began = time.perf_counter()
-            await trio.sleep(_TICK)
-            self.late = max(self.late, time.perf_counter() - began - _TICK)
 
 
 def service(folder: str, workers: int = 2) -> Any:
@@ -140,7 +150,8 @@ def service(folder: str, workers: int = 2) -> Any:
     from sift_batch.service._open import open_service
     from sift_batch.service._settings import load_settings
 
-    fetch = Fetch()
+    lateness = Lateness()
+    fetch = Fetch(lateness)
 
     @contextmanager
     def opened(config: Any, *, gate: Any) -> Iterator[Fetch]:
@@ -166,7 +177,7 @@ def service(folder: str, workers: int = 2) -> Any:
             },
         )
         async with trio.open_nursery() as beside, open_service(settings, fetcher=_as_async(opened)) as made:
-            beside.start_soon(fetch.tick)
+            beside.start_soon(lateness.tick)
             _tell(made.port, keys)
             await _end_of_input()
             beside.cancel_scope.cancel()
@@ -179,6 +190,7 @@ def bare(folder: str) -> Any:
     import trio
 
     news: list[trio.Event] = [trio.Event()]
+    lateness = Lateness()
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
@@ -188,17 +200,19 @@ def bare(folder: str) -> Any:
         if kind == "events":
             await _bare_events(send, *map(int, sizes))
         elif kind == "follow":
-            await _bare_follow(send, news, int(sizes[0]))
-        else:
+            await _bare_follow(receive, send, news, int(sizes[0]))
+        elif kind in ("release", "stall"):
             if kind == "release":
                 news[0].set()
                 news[0] = trio.Event()
+            await answer(send, lateness.take().encode())
+        else:
             if scope["method"] == "POST":
                 while (await receive())["more_body"]:
                     pass
             await answer(send, b"" if kind == "304" else b"x" * int(sizes[0]), 304 if kind == "304" else 200)
 
-    return partial(_serve, app, {})
+    return partial(_serve, app, {}, lateness.tick)
 
 
 def file(folder: str) -> Any:
@@ -226,7 +240,7 @@ def file(folder: str) -> Any:
         else:
             await answer(send, json_bytes(json.loads(path.read_bytes())))
 
-    return partial(_serve, app, keys)
+    return partial(_serve, app, keys, trio.sleep_forever)
 
 
 async def answer(send: Any, body: bytes, status: int = 200) -> None:
@@ -248,13 +262,23 @@ async def _bare_events(send: Any, count: int, size: int) -> None:
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-async def _bare_follow(send: Any, news: list[Any], size: int) -> None:
+async def _bare_follow(receive: Any, send: Any, news: list[Any], size: int) -> None:
+    import trio
+
     await _start_stream(send)
     event = b"event: job\ndata: " + b"x" * size + b"\n\n"
-    while True:
-        change = news[0]
-        await send({"type": "http.response.body", "body": event, "more_body": True})
-        await change.wait()
+    async with trio.open_nursery() as tasks:
+
+        @tasks.start_soon
+        async def listen() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            tasks.cancel_scope.cancel()
+
+        while True:
+            change = news[0]
+            await send({"type": "http.response.body", "body": event, "more_body": True})
+            await change.wait()
 
 
 async def _start_stream(send: Any) -> None:
@@ -262,7 +286,7 @@ async def _start_stream(send: Any) -> None:
     await send({"type": "http.response.start", "status": 200, "headers": headers})
 
 
-async def _serve(app: Any, keys: Mapping[str, str]) -> None:
+async def _serve(app: Any, keys: Mapping[str, str], beside: Any) -> None:
     import trio
 
     from sift_batch.service._limits import ServerLimits
@@ -275,6 +299,7 @@ async def _serve(app: Any, keys: Mapping[str, str]) -> None:
     stop = trio.Event()
     async with trio.open_nursery() as tasks:
         await tasks.start(partial(serve, app, listeners, stop=stop, limits=limits, answers=server_answer))
+        tasks.start_soon(beside)
         _tell(address_of(listeners[0])[1], keys)
         await _end_of_input()
         tasks.cancel_scope.cancel()

@@ -49,13 +49,13 @@ def parse_server(server: str, *, plain_http: bool = False) -> Address:
     if parts.username is not None or parts.password is not None:
         raise BadServer("the server's address must hold no user name and no password; the key goes elsewhere")
     prefix = parts.path.rstrip("/")
-    if "?" in server or "#" in server or not _PREFIX.fullmatch(prefix) or "." in prefix.split("/"):
-        raise BadServer(f"the server's address must be scheme, host, port and a plain path; {_WRITE_IT}")
-    if ".." in prefix.split("/") or port == 0:
+    plain = _PREFIX.fullmatch(prefix) is not None and not {".", ".."} & set(prefix.split("/"))
+    if "?" in server or "#" in server or not plain or port == 0:
         raise BadServer(f"the server's address must be scheme, host, port and a plain path; {_WRITE_IT}")
     if parts.scheme == "http" and not plain_http and not _is_this_machine(parts.hostname):
         raise BadServer(
-            "the key would go over plain HTTP to another machine, readable on the way; use https:// or a tunnel"
+            "over http:// to another machine, whoever is on the way can read the key; "
+            "use https://, or a tunnel to this machine"
         )
     return Address(parts.scheme, parts.hostname, port or _PORTS[parts.scheme], prefix)
 

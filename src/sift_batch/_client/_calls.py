@@ -8,14 +8,14 @@ job does that. Next: `_http`.
 import json
 import math
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import trio
 
 from ._address import check_key
-from ._pieces import EventReader, lines_of
+from ._pieces import EventReader, lines_of, too_long
 from ._problems import Unreachable, problem_of, read_json, stranger
 from ._transport import Headers, Transport
 
@@ -93,7 +93,7 @@ class Client:
             ):
                 found = _by_name(got)
                 limit = BODY_LIMIT if status < 400 else _PROBLEM_LIMIT
-                whole = await _read(pieces, limit, status)
+                whole = await _read(pieces, limit)
                 _check(status, found, whole)
                 return Answer(status, found, whole)
         raise _too_slow()
@@ -134,7 +134,7 @@ class Client:
             if status >= 300:
                 whole = b""
                 with trio.move_on_after(_PROBLEM_SECONDS):
-                    whole = await _read(pieces, _PROBLEM_LIMIT, status)
+                    whole = await _read(pieces, _PROBLEM_LIMIT)
                 _check(status, found, whole)
                 raise stranger(status)
             kind = found.get("content-type", "").partition(";")[0].strip().lower()
@@ -163,21 +163,19 @@ def _check(status: int, headers: Mapping[str, str], body: bytes) -> None:
     if status >= 300 and status != 304:
         # Never followed: the key is meant for the address that was given, and for no other.
         raise Unreachable(
-            f"what answers there sends on to another address (HTTP {status}); name that of the service itself",
+            f"what answers there sends on to another address (HTTP {status}); name the service's own",
             status=status,
         )
-    if not 200 <= status:
-        raise stranger(status)
-    if "content-encoding" in headers:
+    if status < 200 or "content-encoding" in headers:
         raise stranger(status)  # nobody asked for it, and a small one can be unpacked into a very large one
 
 
-async def _read(pieces: AsyncIterator[bytes], limit: int, status: int) -> bytes:
+async def _read(pieces: AsyncIterator[bytes], limit: int) -> bytes:
     whole = bytearray()
     async for piece in pieces:
         whole += piece
         if len(whole) > limit:
-            raise Unreachable("the answer is larger than any of the service's", status=status)
+            raise too_long()
     return bytes(whole)
 
 

@@ -87,12 +87,8 @@ class HttpTransport:
         try:
             async with pool:
                 response = await _head_of(pool, self._request(method, path, headers, body), backend, seconds)
-                try:
-                    async with aclosing(_pieces(response)) as pieces:
-                        yield response.status, response.headers, pieces
-                finally:
-                    with trio.CancelScope(shield=True, deadline=trio.current_time() + 1):
-                        await response.aclose()
+                async with aclosing(response.aiter_stream()) as stream:
+                    yield response.status, response.headers, _Pieces(stream, framed=_is_framed(response))
         finally:
             backend.close()  # whatever the library lost when it was cancelled
 
@@ -128,21 +124,30 @@ async def _head_of(
     raise Unreachable("the service does not take the connection in time", transient=True)
 
 
-async def _pieces(response: httpcore2.Response) -> AsyncIterator[bytes]:
-    async with aclosing(_stream_of(response)) as stream:
-        while True:
-            try:
-                piece = await anext(stream, None)
-            except Exception as error:
-                raise _meaning(error, None) from None
-            if piece is None:
-                return
-            yield piece
+class _Pieces:
+    """The pieces of a body as they come; an end that could be a cut connection is one."""
+
+    def __init__(self, stream: AsyncIterator[bytes], *, framed: bool) -> None:
+        self._stream, self._framed = stream, framed
+
+    def __aiter__(self) -> "_Pieces":
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            return await anext(self._stream)
+        except StopAsyncIteration:
+            if not self._framed:
+                raise Unreachable("the service's answer broke off", transient=True) from None
+            raise
+        except Exception as error:
+            raise _meaning(error, None) from None
 
 
-async def _stream_of(response: httpcore2.Response) -> AsyncIterator[bytes]:
-    async for piece in response.aiter_stream():
-        yield piece
+def _is_framed(response: httpcore2.Response) -> bool:
+    """Whether the answer says where it ends, as every answer of the service does."""
+    names = {name.lower() for name, _ in response.headers}
+    return response.status in (204, 304) or bool(names & {b"content-length", b"transfer-encoding"})
 
 
 class _Backend(httpcore2.AsyncNetworkBackend):

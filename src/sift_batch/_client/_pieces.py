@@ -12,7 +12,7 @@ from ._problems import Unreachable
 async def lines_of(
     pieces: AsyncIterator[bytes], limit: int, *, keep_blank: bool = False
 ) -> AsyncIterator[bytes]:
-    """Yield the lines of a body, without their ends. Raises `Unreachable` for one of more than `limit` bytes."""
+    """Yield the lines of a body, without their ends. Raises `Unreachable` for one longer than `limit`."""
     held: list[bytes] = []  # the beginning of a line whose end has not come, and `size`, its bytes
     size = 0
     async for piece in pieces:

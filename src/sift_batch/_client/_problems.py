@@ -5,11 +5,11 @@ service's own problem document. Next: `_calls`.
 """
 
 import json
-import math
 from collections.abc import Mapping
 from typing import Any, Final
 
 _LONGEST_TEXT: Final = 2_000
+_LONGEST_WAIT: Final = 86_400
 
 
 class BadServer(ValueError):
@@ -47,9 +47,7 @@ class ServiceProblem(Exception):
         self.detail = _text(view.get("detail"))
         self.hint = _text(view.get("hint"))
         self.retryable = view.get("retryable") is True
-        seconds = view.get("retry_after")
-        number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-        self.retry_after = float(seconds) if number and math.isfinite(seconds) and seconds >= 0 else None
+        self.retry_after = _seconds(view.get("retry_after"))
         super().__init__(self.code)
 
 
@@ -81,3 +79,9 @@ def read_json(data: bytes) -> Any:
 
 def _text(value: object) -> str:
     return value[:_LONGEST_TEXT] if isinstance(value, str) else ""
+
+
+def _seconds(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value <= _LONGEST_WAIT else None

@@ -186,7 +186,8 @@ class Event:
     of_target: bool = False
 
 
-def _event(level: int, *, fleet: str = "", of_target: bool = False, **fields: Check) -> Event:
+def event(level: int, *, fleet: str = "", of_target: bool = False, **fields: Check) -> Event:
+    """Make a registered event; `fleet` names, with blanks between, what a restricted caller's has not."""
     return Event(level, MappingProxyType(fields), frozenset(fleet.split()), of_target)
 
 
@@ -196,10 +197,10 @@ _JOB_OUTCOME: Final = word("done", "partial", "failed", "cancelled")
 
 EVENTS: Final[Mapping[str, Event]] = MappingProxyType(
     {
-        "job.created": _event(logging.INFO, job_id=job_id, targets=whole, caller_class=_CLASS),
-        "job.reused": _event(logging.INFO, job_id=job_id, caller_class=_CLASS),
-        "job.started": _event(logging.INFO, job_id=job_id),
-        "job.ended": _event(
+        "job.created": event(logging.INFO, job_id=job_id, targets=whole, caller_class=_CLASS),
+        "job.reused": event(logging.INFO, job_id=job_id, caller_class=_CLASS),
+        "job.started": event(logging.INFO, job_id=job_id),
+        "job.ended": event(
             logging.INFO,
             fleet="error done failed",
             job_id=job_id,
@@ -209,15 +210,15 @@ EVENTS: Final[Mapping[str, Event]] = MappingProxyType(
             done=whole,
             failed=whole,
         ),
-        "job.settled": _event(logging.INFO, job_id=job_id),
-        "job.deleted": _event(logging.INFO, job_id=job_id),
-        "runner.opened": _event(logging.INFO, workers=whole, restarted=whole),
-        "runner.closing": _event(logging.INFO, live=whole, in_flight=whole, grace=seconds),
-        "runner.closed": _event(logging.INFO, live=whole),
-        "store.swept": _event(logging.INFO, jobs=whole),
-        "store.evicted": _event(logging.INFO, jobs=whole),
-        "target.started": _event(logging.DEBUG, of_target=True, job_id=job_id, idx=whole, attempt=whole),
-        "target.stored": _event(
+        "job.settled": event(logging.INFO, job_id=job_id),
+        "job.deleted": event(logging.INFO, job_id=job_id),
+        "runner.opened": event(logging.INFO, workers=whole, restarted=whole),
+        "runner.closing": event(logging.INFO, live=whole, in_flight=whole, grace=seconds),
+        "runner.closed": event(logging.INFO, live=whole),
+        "store.swept": event(logging.INFO, jobs=whole),
+        "store.evicted": event(logging.INFO, jobs=whole),
+        "target.started": event(logging.DEBUG, of_target=True, job_id=job_id, idx=whole, attempt=whole),
+        "target.stored": event(
             logging.DEBUG,
             of_target=True,
             job_id=job_id,
@@ -226,15 +227,15 @@ EVENTS: Final[Mapping[str, Event]] = MappingProxyType(
             seconds=seconds,
             code=name((*CODES, "")),
         ),
-        "target.busy": _event(
+        "target.busy": event(
             logging.DEBUG, of_target=True, job_id=job_id, idx=whole, reason=word(*BUSY_REASONS), wait=seconds
         ),
-        "store.trouble": _event(logging.WARNING, job_id=job_id, step=name(STORE_STEPS), error=_ERROR),
-        "hook.failed": _event(logging.WARNING, hook=name(HOOKS), error=_ERROR),
-        "workers.clamped": _event(logging.WARNING, asked=whole, limit=whole),
-        "fetch.stuck": _event(logging.WARNING, job_id=job_id),
-        "job.lost": _event(logging.WARNING, job_id=job_id),
-        "log.rejected": _event(logging.WARNING, site=site),
+        "store.trouble": event(logging.WARNING, job_id=job_id, step=name(STORE_STEPS), error=_ERROR),
+        "hook.failed": event(logging.WARNING, hook=name(HOOKS), error=_ERROR),
+        "workers.clamped": event(logging.WARNING, asked=whole, limit=whole),
+        "fetch.stuck": event(logging.WARNING, job_id=job_id),
+        "job.lost": event(logging.WARNING, job_id=job_id),
+        "log.rejected": event(logging.WARNING, site=site),
     }
 )
 LEVEL_NAMES: Final[Mapping[int, str]] = MappingProxyType(

@@ -2,7 +2,8 @@
 
 `open_event_log` decides once, when a runner is opened, which logger that is; nothing is decided or
 configured on import, and nothing is ever printed by this package itself. Events are built from the
-registry alone. Whatever the logger does, an event never raises. Next: `events` for what can be said.
+registry alone. Whatever the logger does, an event never raises. Next: `events` and
+`service_events` for what can be said.
 """
 
 import contextlib
@@ -14,8 +15,9 @@ from typing import Any, Final, Protocol
 
 from trio.lowlevel import enable_ki_protection
 
-from .events import EVENTS, LEVEL_NAMES, Value, allow_list
+from .events import LEVEL_NAMES, Value, allow_list
 from .exceptions import calling_place
+from .service_events import ALL_EVENTS
 
 LOGGER_NAME: Final = "sift_batch"
 
@@ -88,10 +90,10 @@ class BoundEventLog:
         An unregistered event becomes `log.rejected` with the place of the call. Never raises, whatever the
         logger does; a real Ctrl-C does not strike in it, but at the next checkpoint.
         """
-        spec = EVENTS.get(name)
+        spec = ALL_EVENTS.get(name)
         if spec is None:
             name, fields = "log.rejected", {"site": calling_place("sift_batch._observe.")}
-            spec = EVENTS[name]
+            spec = ALL_EVENTS[name]
         elif spec.level == logging.DEBUG and not self.debug_enabled:
             return
         with contextlib.suppress(BaseException):

@@ -14,11 +14,12 @@ import types
 from collections.abc import MutableMapping
 from typing import Any, Final
 
-from .events import EVENTS, LEVEL_NAMES, allow_list
+from .events import LEVEL_NAMES, allow_list
 from .exceptions import current_or, describe, log_call_place
 from .harmless import logger_name
 from .lines import finished_line
 from .redact import redact_urls
+from .service_events import ALL_EVENTS
 
 _SEALED: Final = "_sift_batch_sealed"
 
@@ -172,7 +173,7 @@ def _seal_structlog() -> None:
 def _sealed_event(logger: Any, method_name: str, event_dict: MutableMapping[str, Any]) -> str:
     """Return the finished line of a structlog event: the last processor, and the renderer too."""
     event = event_dict.get("event")
-    spec = EVENTS.get(event) if type(event) is str else None
+    spec = ALL_EVENTS.get(event) if type(event) is str else None
     if spec is not None:
         allowed = allow_list(spec, dict(event_dict))
         if allowed is None:

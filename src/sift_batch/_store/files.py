@@ -64,7 +64,7 @@ class OwnerLock:
     """The lock of the one process, and the one runner in it, that writes a store."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path.with_name(path.name + _LOCK_SUFFIX)
+        self._path = lock_file(path)
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
@@ -173,7 +173,7 @@ def _create(path: Path) -> None:
     # Made under another name and moved into place when it is whole: a process that is killed, or a
     # disk that is full, leaves no half-made file that nobody could open again.
     draft = path.with_name(path.name + _DRAFT_SUFFIX)
-    _unlink(draft, *_side_files(draft))
+    unlink(draft, *side_files(draft))
     try:
         # Made before SQLite sees it, so that the log and its index inherit the mode.
         os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _OWNER_ONLY))
@@ -187,27 +187,34 @@ def _create(path: Path) -> None:
             # Closing would move the log too, but says nothing if that fails: half a file would go into place.
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         # A log that an earlier file of this name left behind would be read into the new one.
-        _unlink(*_side_files(path))
+        unlink(*side_files(path))
         crash_point("create: draft whole")
         draft.replace(path)
         crash_point("create: in place")
     except BaseException:
         with contextlib.suppress(OSError):
-            _unlink(draft, *_side_files(draft))
+            unlink(draft, *side_files(draft))
         raise
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
-def _side_files(path: Path) -> list[Path]:
+def side_files(path: Path) -> list[Path]:
+    """Return what SQLite may put beside a database; read into whatever stands there under its name."""
     return [path.with_name(path.name + suffix) for suffix in ("-wal", "-shm", "-journal")]
 
 
-def _unlink(*paths: Path) -> None:
+def lock_file(path: Path) -> Path:
+    """Return the side file of which the owner of a store holds the lock."""
+    return path.with_name(path.name + _LOCK_SUFFIX)
+
+
+def unlink(*paths: Path) -> None:
+    """Remove files, if they are there."""
     for path in paths:
         path.unlink(missing_ok=True)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Let the new name survive a power cut, where the file system can promise that."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

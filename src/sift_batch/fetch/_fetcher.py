@@ -27,7 +27,7 @@ from ._hops import Trip
 from ._jobs import Jobs
 from ._options import check_options
 from ._pipeline import Pipeline
-from ._pool import open_readers
+from ._pool import ReaderStatistics, open_readers
 from ._way_out import alone, with_one_error
 
 T = TypeVar("T")
@@ -157,6 +157,10 @@ class Fetcher:
         """
         _check("target", target, Target)
         await self._under_way(lambda: self._pipeline.check(target))
+
+    def statistics(self) -> ReaderStatistics:
+        """Return how the worker processes do that read pages, but for those of restricted callers."""
+        return self._pipeline.reader_statistics()
 
     def close(self) -> None:
         """Let no call begin any more, and end those under way with `trio.ClosedResourceError`."""

@@ -36,7 +36,7 @@ from ._room import Room
 
 if TYPE_CHECKING:
     from ._client import Client
-    from ._pool import Readers
+    from ._pool import Readers, ReaderStatistics
 
 _LONGEST_TYPE: Final = 1_000
 
@@ -80,6 +80,10 @@ class Pipeline:
         # The bytes of pages that wait for their reader or are being read; taken by their `Trip`.
         self._room = Room()
         self._rules: Rules = Robots(config, self._hops) if config.robots else NO_RULES
+
+    def reader_statistics(self) -> "ReaderStatistics":
+        """Return how the worker processes do, those for restricted callers left out."""
+        return self._readers.statistics()
 
     async def check(self, target: Target) -> None:
         """Raise `FetchError` for a target that is refused whatever its site says."""

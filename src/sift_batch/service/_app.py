@@ -11,7 +11,7 @@ from typing import Final
 
 import trio
 
-from sift_batch import Caller, Config, Gate, Runner, StoreError
+from sift_batch import Caller, CallerClass, Config, Gate, Runner, StoreError
 
 from ._addressed import Names
 from ._asgi import Message, Receive, Scope, Send
@@ -21,7 +21,7 @@ from ._cursors import KEY_BYTES, Cursors
 from ._health import Health
 from ._leases import Leases
 from ._pages import PATHS, page_at
-from ._problems import Problem
+from ._problems import Problem, problem_of_status
 from ._refusal import BodyRefused, ClientGone
 from ._request import BEARER, Request, Resources, unauthorized
 from ._response import Response, send_response
@@ -29,12 +29,14 @@ from ._room import Room
 from ._router import find_route, not_allowed
 from ._service_config import ServiceConfig
 from ._submissions import Fetcher
+from ._traffic import Traffic
 from ._waiting import OpenRequests
 
 _GET: Final[Mapping[str, None]] = {"GET": None}
 _LIVE: Final = b"/healthz"
 _READY: Final = b"/readyz"
 _OPEN: Final = frozenset({_LIVE, _READY, *PATHS})
+_BATCH: Final = b"/v1/batch"
 _DEFAULTS: Final = ServiceConfig()
 
 OnError = Callable[[Exception], object]
@@ -51,12 +53,14 @@ def make_app(
     config: Config,
     cursor_key: bytes | None = None,
     on_error: OnError | None = None,
+    traffic: Traffic | None = None,
 ) -> "ServiceApp":
     """Return the service as an ASGI application, for `serve(app, ..., answers=server_answer)`.
 
     `config` is the runner's. `fetcher` is what `sift_batch.fetch.open_fetcher` gives, behind `gate`.
     With a `cursor_key` of 32 bytes, cursors outlive the process; without, they end with it. `on_error` is
-    told of what was answered with a 500, or cut an answer off; a client hears nothing of it.
+    told of what was answered with a 500, or cut an answer off; a client hears nothing of it. `traffic`
+    is told of every request.
     """
     return ServiceApp(
         Resources(
@@ -74,6 +78,7 @@ def make_app(
         names=Names((service.host, *service.server_name)),
         attempts=Attempts(service.auth_failures_per_minute),
         on_error=on_error,
+        traffic=traffic or Traffic(),
     )
 
 
@@ -88,9 +93,10 @@ class ServiceApp:
         names: Names,
         attempts: Attempts,
         on_error: OnError | None,
+        traffic: Traffic,
     ) -> None:
         self._shared, self._callers = shared, callers
-        self._names, self._attempts, self._on_error = names, attempts, on_error
+        self._names, self._attempts, self._on_error, self._traffic = names, attempts, on_error, traffic
         self.health = Health(shared.runner)
         """What the health paths say."""
 
@@ -114,33 +120,55 @@ class ServiceApp:
         self._shared.open.revoke(callers=taken.callers, keys=taken.keys)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        started = False
+        seen, began = _Seen(), trio.current_time()
 
         async def sending(message: Message) -> None:
-            nonlocal started
-            started = True
+            if message["type"] == "http.response.start":
+                seen.status = message["status"]
             await send(message)
 
         try:
-            response = await self._answer(scope, receive, sending)
+            response = await self._answered(scope, receive, sending, seen)
+            # A stream that broke off has begun its answer already: it is cut, and nothing is put into it.
+            if response is not None and seen.status is None:
+                await send_response(sending, response)
+        except BodyRefused as refusal:
+            seen.status = seen.status or refusal.status
+            raise
+        finally:
+            with suppress(Exception):  # a count that fails must not cost the client its answer
+                seconds = trio.current_time() - began
+                self._traffic.answered(scope, seen.status, seconds, restricted=seen.restricted)
+
+    async def _answered(self, scope: Scope, receive: Receive, send: Send, seen: "_Seen") -> Response | None:
+        """Return the answer, or the problem in place of one; None when a route has sent its own."""
+        try:
+            return await self._answer(scope, receive, send, seen)
         except Problem as problem:
-            response = problem.response()
-        except (BodyRefused, ClientGone):
+            self._refused(scope, problem)
+            return problem.response()
+        except BodyRefused as refusal:
+            self._refused(scope, problem_of_status(refusal.status))
+            raise
+        except ClientGone:
             raise
         except StoreError:
-            response = Problem("store_unavailable").response()
+            return Problem("store_unavailable").response()
         except trio.ClosedResourceError:
-            response = Problem("store_unavailable", "the service stops").response()
+            return Problem("store_unavailable", "the service stops").response()
         except Exception as error:
-            if self._on_error is not None:
-                with suppress(Exception):  # a log that fails must not cost the client its answer
+            with suppress(Exception):  # a log that fails must not cost the client its answer
+                self._traffic.failed(error, scope, restricted=seen.restricted)
+                if self._on_error is not None:
                     self._on_error(error)
-            response = Problem("internal").response()
-        # A stream that broke off has begun its answer already: it is cut, and nothing is put into it.
-        if response is not None and not started:
-            await send_response(send, response)
+            return Problem("internal").response()
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> Response | None:
+    def _refused(self, scope: Scope, problem: Problem) -> None:
+        if scope["raw_path"] == _BATCH and scope["method"] == "POST":
+            with suppress(Exception):
+                self._traffic.refused(problem.code)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, seen: "_Seen") -> Response | None:
         headers: list[tuple[bytes, bytes]] = scope["headers"]
         if not self._names.has(headers):
             raise Problem("unknown_host")
@@ -150,6 +178,7 @@ class ServiceApp:
                 raise not_allowed(_GET)
             return await self._open(path, scope["query_string"])
         caller = self._find(scope, headers)
+        seen.restricted = caller.caller_class is CallerClass.RESTRICTED
         route, args = find_route(path, scope["method"])
         with self._shared.open.enter(caller, receive) as open_request:
             return await route(Request(scope, send, caller, args, open_request, self._shared))
@@ -163,11 +192,20 @@ class ServiceApp:
         caller = self._callers.find([value for name, value in headers if name == b"authorization"])
         if caller is not None:
             return caller
+        with suppress(Exception):
+            self._traffic.stranger()
         client = scope.get("client")
         seconds = self._attempts.failed(client[0] if client else "")
         if seconds is not None:
             raise Problem("auth_failures", retry_after=seconds, headers=[BEARER])
         raise unauthorized()
+
+
+class _Seen:
+    """What is known of a request while it is answered."""
+
+    status: int | None = None
+    restricted = False
 
 
 async def _lifespan(receive: Receive, send: Send) -> None:

@@ -25,6 +25,7 @@ from ._cursors import refused_cursor
 from ._problems import Problem
 from ._request import Request
 from ._response import Response, json_response
+from ._schema_types import CancelView, JobView
 from ._submissions import read_batch_order
 from ._views import JOBS, job_path, page, step
 
@@ -72,7 +73,8 @@ async def cancel(request: Request) -> Response:
     # The engine says no both to a job that has ended and to one that is not there.
     cancelled = await request.runner.cancel(job_id, caller=request.caller)
     view = request.view(await request.status(job_id))
-    return json_response(view if cancelled else {**view, "already_ended": True})
+    answer: CancelView | JobView = view if cancelled else {**view, "already_ended": True}
+    return json_response(answer)
 
 
 async def rerun(request: Request) -> Response:

@@ -4,7 +4,7 @@ It goes through the same pipeline as a job's targets, before them, and is stored
 """
 
 import math
-from typing import Any, Final
+from typing import Final
 
 from sift_batch import JobState, Result, RetryLater, TargetError
 
@@ -14,6 +14,7 @@ from ._problems import BadItem, Problem
 from ._reading_routes import MAX_WAIT
 from ._request import Request, unauthorized
 from ._response import Response, json_response
+from ._schema_types import LimitsView, ProblemMore
 from ._submissions import read_fetch_order
 from ._views import JOBS, result_view, step
 from ._waiting import End
@@ -50,7 +51,8 @@ async def fetch(request: Request) -> Response:
         if rest is not None:
             hint = f"the first {rest:,} of {len(result.content):,} characters; raise max_chars for more"
             more = {"truncated": True, "chars_total": len(result.content), "code": "truncated", "hint": hint}
-            view["meta"] = {**more, **view["meta"]} if result.meta.get("truncated") else view["meta"] | more
+            meta = view["meta"]
+            view["meta"] = {**more, **meta} if result.meta.get("truncated") else {**meta, **more}
     return json_response(view)
 
 
@@ -62,19 +64,18 @@ async def limits(request: Request) -> Response:
     for state in (JobState.RUNNING, JobState.QUEUED):
         jobs = await request.runner.jobs(request.caller, status=state, limit=config.jobs_per_caller)
         live += [job.id for job in jobs if job.id not in live]
-    return json_response(
-        {
-            "targets_per_job": config.targets_per_job,
-            "jobs_per_caller": config.jobs_per_caller,
-            "result_max_bytes": config.result_max_bytes,
-            "max_body_bytes": request.shared.limits.body_bytes,
-            "ttl_seconds": math.floor(config.ttl) if math.isfinite(config.ttl) else None,
-            "max_wait_seconds": MAX_WAIT,
-            "gate": {"total": gate.total, "per_host": gate.per_host},
-            "live_jobs": live,
-            "stored_bytes": await _stored_bytes(request),
-        }
-    )
+    view: LimitsView = {
+        "targets_per_job": config.targets_per_job,
+        "jobs_per_caller": config.jobs_per_caller,
+        "result_max_bytes": config.result_max_bytes,
+        "max_body_bytes": request.shared.limits.body_bytes,
+        "ttl_seconds": math.floor(config.ttl) if math.isfinite(config.ttl) else None,
+        "max_wait_seconds": MAX_WAIT,
+        "gate": {"total": gate.total, "per_host": gate.per_host},
+        "live_jobs": live,
+        "stored_bytes": await _stored_bytes(request),
+    }
+    return json_response(view)
 
 
 async def _stored_bytes(request: Request) -> int:
@@ -128,5 +129,5 @@ def _ended(end: End) -> Problem:
     return Problem("store_unavailable", "the service stops")
 
 
-def _about_target(status: int) -> dict[str, Any]:
+def _about_target(status: int) -> ProblemMore:
     return {"origin": "target", "http_status": status}

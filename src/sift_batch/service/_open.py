@@ -6,28 +6,39 @@ opens it leaves the block when the service is to stop. Next: `_server`, which ta
 
 import secrets
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
 from sift_batch import Gate, Hooks, JobState, Runner, StoreError, open_runner, open_store
 from sift_batch.fetch import FetchConfig, open_fetcher
+from sift_batch.logs import open_log
 
+from ._addressed import Names
 from ._app import OnError, ServiceApp, make_app
 from ._caller_entries import CallersProblem
 from ._callers import Callers, Taken, open_callers, open_single_user
 from ._contain import leaves
+from ._counted_store import counted
 from ._cursors import KEY_BYTES
-from ._events import OnEvent
-from ._listener import address_of, open_listeners
+from ._events import OnEvent, ServerEvent
+from ._events_log import ServiceLog
+from ._listener import Listeners, open_listening
 from ._private_file import make_private, make_private_folder, read_private
 from ._problems import server_answer
 from ._server import serve
 from ._settings import Settings
+from ._traffic import Both, Traffic
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+    from ._metrics import ServiceMetrics
 
 STORE_FILE: Final = "jobs.sift"
 CURSOR_KEY_FILE: Final = "cursor-key"
@@ -40,10 +51,34 @@ OpenFetcher = Callable[..., AbstractAsyncContextManager[Any]]
 class Service:
     """A service that runs."""
 
-    def __init__(self, app: ServiceApp, callers: Callers, runner: Runner, gate: Gate, port: int) -> None:
+    def __init__(
+        self,
+        app: ServiceApp,
+        callers: Callers,
+        runner: Runner,
+        gate: Gate,
+        listeners: Listeners,
+        metrics_listeners: Listeners | None,
+    ) -> None:
         self.app, self.callers, self.runner, self.gate = app, callers, runner, gate
-        self.port = port
-        """Where it listens."""
+        self.host, self.port = listeners.address
+        """Where it listens; the host as it stands in a URL."""
+        self.metrics_address = None if metrics_listeners is None else metrics_listeners.address
+        """Where the metrics are, if there are any."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Around:
+    """What an application gives to its service."""
+
+    hooks: Hooks | None
+    registry: "CollectorRegistry | None"
+    log: Any
+    now: Callable[[], float]
+    on_event: OnEvent | None
+    on_reload: Callable[[CallersProblem | None], object] | None
+    on_error: OnError | None
+    fetcher: OpenFetcher
 
 
 @asynccontextmanager
@@ -51,6 +86,7 @@ async def open_service(
     settings: Settings,
     *,
     hooks: Hooks | None = None,
+    registry: "CollectorRegistry | None" = None,
     log: Any = None,
     now: Callable[[], float] = time.time,
     on_event: OnEvent | None = None,
@@ -64,12 +100,25 @@ async def open_service(
     target starts any more, waits and streams end, requests that run have `service.grace_seconds` and
     fetches in flight `engine.shutdown_grace`, beside each other; then everything is closed.
 
+    With a `registry` it has metrics, and gives them on the second listener; they take the place of
+    `hooks`.
+
     Raises on entering: `ValueError` without `service.data`, `CallersError`, `PrivateFileError`,
-    `StoreError`, `OSError` for an address that can't be had, and what the fetcher raises. What the body
-    raises comes out as itself.
+    `StoreError`, `AddressError` for an address that can't be had, and what the fetcher raises. What the
+    body raises comes out as itself.
     """
+    around = _Around(
+        hooks=hooks,
+        registry=registry,
+        log=log,
+        now=now,
+        on_event=on_event,
+        on_reload=on_reload,
+        on_error=on_error,
+        fetcher=fetcher,
+    )
     try:
-        async with _opened(settings, hooks, log, now, on_event, on_reload, on_error, fetcher) as service:
+        async with _opened(settings, around) as service:
             yield service
     except BaseExceptionGroup as group:
         found = list(leaves(group))
@@ -79,26 +128,28 @@ async def open_service(
 
 
 @asynccontextmanager
-async def _opened(
-    settings: Settings,
-    hooks: Hooks | None,
-    log: Any,
-    now: Callable[[], float],
-    on_event: OnEvent | None,
-    on_reload: Callable[[CallersProblem | None], object] | None,
-    on_error: OnError | None,
-    open_fetch: OpenFetcher,
-) -> AsyncGenerator[Service]:
-    folder = _folder(settings)
+async def _opened(settings: Settings, around: _Around) -> AsyncGenerator[Service]:
+    folder, told = _folder(settings), ServiceLog(open_log(around.log))
     send, taken = trio.open_memory_channel[Taken](float("inf"))
-    callers = _callers(settings, folder, now, on_reload or (lambda _: None), send.send_nowait)
-    gate = settings.gate.make()
+    callers = _callers(settings, folder, around, told, send.send_nowait)
+    gate, chosen = settings.gate.make(), settings.service
+    metrics = _metrics(around.registry, gate, settings)
     async with (
+        # The addresses first: with one that is taken, the store is left alone.
+        open_listening("port", chosen.host, chosen.port) as listeners,
+        _listening_for_metrics(metrics, settings) as metrics_listeners,
         open_store(folder / STORE_FILE) as store,
-        _fetcher_of(open_fetch, settings.fetch, gate) as fetch,
+        _fetcher_of(around.fetcher, settings.fetch, gate) as fetch,
         # The server outlives the runner's closing: what is under way is read to its end.
         trio.open_nursery() as serving,
-        open_runner(store, fetch, settings.engine, hooks=hooks, now=now, log=log) as runner,
+        open_runner(
+            store if metrics is None else counted(store, metrics.hooks.store_error),
+            fetch,
+            settings.engine,
+            hooks=around.hooks if metrics is None else metrics.hooks,
+            now=around.now,
+            log=around.log,
+        ) as runner,
         trio.open_nursery() as beside,
     ):
         app = make_app(
@@ -106,27 +157,23 @@ async def _opened(
             fetch,
             gate,
             callers,
-            settings.service,
+            chosen,
             config=settings.engine,
             cursor_key=_cursor_key(folder),
-            on_error=on_error,
+            on_error=around.on_error,
+            traffic=told if metrics is None else Both(metrics, told),
         )
-        listeners = await open_listeners(settings.service.host, settings.service.port)
         stop = trio.Event()
-        serving_app = partial(
-            serve,
-            app,
-            listeners,
-            stop=stop,
-            limits=settings.service.limits(),
-            answers=server_answer,
-            on_event=on_event,
-        )
+        on_event = _each(told.server, around.on_event)
+        serving_app = partial(serve, app, listeners.all, stop=stop, answers=server_answer, on_event=on_event)
         try:
-            await serving.start(serving_app)
+            await serving.start(partial(serving_app, limits=chosen.limits()))
+            if metrics is not None and metrics_listeners is not None:
+                await serving.start(_serve_metrics(...))
             beside.start_soon(callers.watch)
+            beside.start_soon(told.watch)
             beside.start_soon(_end_taken, taken, app, runner)
-            yield Service(app, callers, runner, gate, address_of(listeners[0])[1])
+            yield Service(app, callers, runner, gate, listeners, metrics_listeners)
         finally:
             app.stop()
             stop.set()

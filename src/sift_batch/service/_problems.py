@@ -5,12 +5,13 @@ exception or a value of the request: places, codes and our own words only. The c
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from ._codes import KINDS
 from ._refusal import Answer
 from ._response import SECURITY_HEADERS, Header, Response, json_bytes
+from ._schema_types import ProblemMore, ProblemView, Step
 
 _BY_STATUS: Final = {
     400: "malformed_request",
@@ -49,11 +50,11 @@ class Problem(Exception):
         *,
         hint: str = "",
         retry_after: float | None = None,
-        next_step: Mapping[str, Any] | None = None,
+        next_step: Step | None = None,
         errors: Sequence[BadItem] = (),
         headers: Sequence[Header] = (),
         retryable: bool | None = None,
-        more: Mapping[str, Any] | None = None,
+        more: ProblemMore | None = None,
     ) -> None:
         super().__init__(code)
         kind = KINDS[code]
@@ -64,9 +65,9 @@ class Problem(Exception):
         seconds = _RETRY_AFTER.get(code) if retry_after is None else retry_after
         self.retry_after = None if seconds is None else max(1, math.ceil(seconds))
         self.next_step = next_step
-        self.more = more or {}
+        self.more: ProblemMore = more or {}
 
-    def view(self) -> dict[str, Any]:
+    def view(self) -> ProblemView:
         """The members of the document."""
         return {
             "type": f"urn:problem-type:sift-batch:{self.code}",
@@ -78,7 +79,9 @@ class Problem(Exception):
             "retry_after": self.retry_after,
             "hint": self.hint,
             "next": self.next_step,
-            "errors": [item._asdict() for item in self.errors],
+            "errors": [
+                {"pointer": item.pointer, "code": item.code, "detail": item.detail} for item in self.errors
+            ],
             **self.more,
         }
 

@@ -14,7 +14,8 @@ from sift_batch import JobStatus, TargetState
 from ._request import Request
 from ._response import Response, json_response
 from ._room import bytes_of
-from ._views import View, job_path, page, target_view
+from ._schema_types import TargetRow
+from ._views import job_path, page, target_row
 
 MAX_WAIT: Final = 55
 PAGE_LIMIT: Final = 200
@@ -64,17 +65,17 @@ async def targets(request: Request) -> Response:
         target.idx
         for target in found.targets[start:]
         # What was in flight when the process ended shows as pending: so it is looked for.
-        if status in (None, target_view(target, settled=settled)["status"])
+        if status in (None, target_row(target, settled=settled)["status"])
     ]
     more = cursors.make(request.caller, asked, str(chosen[limit])) if len(chosen) > limit else None
     views = await _without_bodies(request, found, chosen[:limit])
     return json_response(page(views, more, settled=settled))
 
 
-async def _without_bodies(request: Request, found: JobStatus, chosen: list[int]) -> list[View]:
+async def _without_bodies(request: Request, found: JobStatus, chosen: list[int]) -> list[TargetRow]:
     """The views of some targets. The notes of a done one are in its meta: it is read, a few at a time."""
     job_id, settled = found.job.id, found.job.settled
-    views: list[View] = []
+    views: list[TargetRow] = []
     for at in range(0, len(chosen), _CHUNK):
         part = chosen[at : at + _CHUNK]
         start, stop = part[0], part[-1] + 1
@@ -82,11 +83,7 @@ async def _without_bodies(request: Request, found: JobStatus, chosen: list[int])
             read = await request.runner.status(job_id, start=start, stop=stop, caller=request.caller)
             if read is None:
                 raise await request.missing(job_id)
-            views += [
-                target_view(target, settled=settled, body=False)
-                for target in read.targets
-                if target.idx in part
-            ]
+            views += [target_row(target, settled=settled) for target in read.targets if target.idx in part]
     return views
 
 

@@ -20,8 +20,9 @@ from ._problems import Problem
 from ._query import Query
 from ._response import Response
 from ._room import Room
+from ._schema_types import JobView
 from ._submissions import Fetcher
-from ._views import JOBS, View, job_view, running_in, step
+from ._views import JOBS, job_view, running_in, step
 from ._waiting import End, OpenRequest, OpenRequests
 
 BEARER: Final = (b"www-authenticate", b"Bearer")
@@ -97,7 +98,7 @@ class Request:
         await self.shared.leases.touch(self.caller, job_id)
         return await self.status(job_id)
 
-    def view(self, found: JobStatus) -> View:
+    def view(self, found: JobStatus) -> JobView:
         """The view of a job."""
         job = found.job
         progress = self.runner.progress(job.id, caller=self.caller)

@@ -16,8 +16,9 @@ from ._reading_routes import PAGE_DEFAULT, PAGE_LIMIT
 from ._request import Request
 from ._response import Response, json_response
 from ._room import bytes_of
+from ._schema_types import TargetPart, TargetView
 from ._submissions import MAX_CHARS
-from ._views import FINISHED, View, job_path, over_budget, page, step, target_view
+from ._views import FINISHED, job_path, over_budget, page, step, target_view
 
 _PAGE_CHARS: Final = 4 * 2**20
 """A page ends early before it has more than that, whatever its limit."""
@@ -74,9 +75,8 @@ async def target(request: Request) -> Response:
         if read is None:
             raise await request.missing(job_id)
         view = target_view(read.targets[0], settled=read.job.settled)
-        if query.has("offset") or query.has("max_chars"):
-            _cut(view, offset, max_chars)
-        return json_response(view)
+        in_parts = query.has("offset") or query.has("max_chars")
+        return json_response(_part(view, offset, max_chars) if in_parts else view)
 
 
 async def _page(
@@ -96,8 +96,8 @@ async def _page(
     if plan.next_start is not None:
         more = request.shared.cursors.make(request.caller, asked, str(plan.next_start))
     if plan.too_long is not None and budget is not None:
-        items = [over_budget(plan.too_long, job_id, budget)]
-        return json_response(page(items, more, settled=settled))
+        first = over_budget(plan.too_long, job_id, budget)
+        return json_response(page([first], more, settled=settled))
     async with request.shared.room.hold(bytes_of(found.targets[idx] for idx in plan.chosen)):
         items = await _read(request, job_id, plan.chosen, settled=settled)
         return json_response(page(items, more, settled=settled))
@@ -140,9 +140,9 @@ def _after(idx: int, total: int, *, settled: bool) -> int | None:
     return None if settled and idx + 1 >= total else idx + 1
 
 
-async def _read(request: Request, job_id: str, chosen: list[int], *, settled: bool) -> list[View]:
+async def _read(request: Request, job_id: str, chosen: list[int], *, settled: bool) -> list[TargetView]:
     """Read the results of chosen targets; runs of neighbours in one step each."""
-    views: list[View] = []
+    views: list[TargetView] = []
     for first, last in _runs(chosen):
         read = await request.runner.status(job_id, start=first, stop=last + 1, caller=request.caller)
         if read is None:
@@ -168,8 +168,9 @@ def _index(text: str) -> int | None:
     return int(text)
 
 
-def _cut(view: View, offset: int, max_chars: int | None) -> None:
-    view["next_offset"] = None
-    if view["result"] is not None:
-        part, view["next_offset"] = part_of(view["result"]["content"], offset, max_chars)
-        view["result"]["content"] = part
+def _part(view: TargetView, offset: int, max_chars: int | None) -> TargetPart:
+    result, rest = view["result"], None
+    if result is not None:
+        content, rest = part_of(result["content"], offset, max_chars)
+        result = {"content": content, "meta": result["meta"]}
+    return {**view, "result": result, "next_offset": rest}

@@ -20,7 +20,7 @@ _SIZES: Final = {
 }
 _SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
 # The digits are bounded: reading a number takes time that grows with the square of their count.
-_WRITTEN: Final = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)(?: ?([A-Za-z]{1,3}))?", re.ASCII)
+_WRITTEN: Final = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,24})?)(?: ?([A-Za-z]{1,3}))?", re.ASCII)
 _WHOLE: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 

@@ -5,19 +5,19 @@ has is the routes' business.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from sift_batch import Job, JobState, Progress, Result, TargetState, TargetStatus
+
+from ._schema_types import Item, JobView, Page, PageTarget, ResultView, Step, TargetRow, TargetView, Waiting
 
 JOBS: Final = "/v1/batch"
 FINISHED: Final = frozenset({TargetState.DONE, TargetState.FAILED})
 _LONGEST_POLL: Final = 30
 _FIRST_POLL: Final = 2
 _WAITING_POLL: Final = 5
-
-View = dict[str, Any]
 
 
 def job_path(job_id: str, *parts: str) -> str:
@@ -35,18 +35,18 @@ def time_text(seconds: float | None) -> str | None:
         return None
 
 
-def step(method: str, path: str, body: Any = None) -> View:
+def step(method: str, path: str, body: Mapping[str, Any] | None = None) -> Step:
     """What to send next."""
     return {"method": method, "path": path, "body": body}
 
 
-def job_view(job: Job, *, running: int, progress: Progress | None, ttl: float) -> View:
+def job_view(job: Job, *, running: int, progress: Progress | None, ttl: float) -> JobView:
     """The view of a job; `running` of its targets are being fetched."""
     done = job.targets_done - job.targets_failed
     pending = job.targets_total - job.targets_done - running
     incomplete = job.settled and done < job.targets_total
     hint = _hint(job, unfetched=pending + running)
-    waiting = None
+    waiting: Waiting | None = None
     if progress is not None and progress.reason:
         waiting = {"reason": progress.reason, "since": time_text(progress.since)}
     return {
@@ -114,8 +114,8 @@ def running_in(targets: Sequence[TargetStatus]) -> int:
     return sum(target.status is TargetState.RUNNING for target in targets)
 
 
-def target_view(target: TargetStatus, *, settled: bool, body: bool = True) -> View:
-    """The view of a target, without `result` if no `body` is asked for.
+def target_view(target: TargetStatus, *, settled: bool) -> TargetView:
+    """The view of a target.
 
     Code and hint of a done target are those of its meta: read it with its result.
     """
@@ -126,7 +126,7 @@ def target_view(target: TargetStatus, *, settled: bool, body: bool = True) -> Vi
         # It may have been in flight when the process ended: nothing fetches it now.
         status, code, retryable = TargetState.PENDING, "not_fetched", True
         hint = "the job ended before this target was fetched; a rerun fetches it"
-    view: View = {
+    return {
         "idx": target.idx,
         "url": target.url,
         "status": status.value,
@@ -138,17 +138,30 @@ def target_view(target: TargetStatus, *, settled: bool, body: bool = True) -> Vi
         "retryable": retryable,
         "http_status": target.http_status,
     }
-    if not body:
-        del view["result"]
-    return view
 
 
-def result_view(result: Result) -> View:
+def target_row(target: TargetStatus, *, settled: bool) -> TargetRow:
+    """The view of a target without `result`."""
+    view = target_view(target, settled=settled)
+    return {
+        "idx": view["idx"],
+        "url": view["url"],
+        "status": view["status"],
+        "chars": view["chars"],
+        "error": view["error"],
+        "code": view["code"],
+        "hint": view["hint"],
+        "retryable": view["retryable"],
+        "http_status": view["http_status"],
+    }
+
+
+def result_view(result: Result) -> ResultView:
     """The view of a result."""
     return {"content": result.content, "meta": dict(result.meta)}
 
 
-def over_budget(target: TargetStatus, job_id: str, max_chars: int) -> View:
+def over_budget(target: TargetStatus, job_id: str, max_chars: int) -> PageTarget:
     """The view of a target whose content does not fit the page, with how to read it in parts."""
     path = job_path(job_id, "targets", str(target.idx))
     return {
@@ -160,7 +173,7 @@ def over_budget(target: TargetStatus, job_id: str, max_chars: int) -> View:
     }
 
 
-def page(items: Sequence[View], next_cursor: str | None, *, settled: bool) -> View:
+def page(items: Sequence[Item], next_cursor: str | None, *, settled: bool) -> Page[Item]:
     """A page of a list."""
     return {"items": list(items), "next_cursor": next_cursor, "settled": settled}
 

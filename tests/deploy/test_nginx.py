@@ -1,0 +1,389 @@
+"""Does the proxy example do what it is for? A real nginx with the shipped file, in front of a real service.
+
+Only what can't be the same on a test machine is replaced: ports, certificate, log files.
+"""
+
+import json
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import h11
+import pytest
+import trio
+import trustme
+
+from sift_batch.service._open import Service, open_service
+from sift_batch.service._problems import server_answer
+from sift_batch.service._settings import load_settings
+from sift_batch.testing import ScriptedFetch
+
+NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
+CONF = Path(__file__).parents[2] / "deploy" / "nginx" / "sift-batch.conf"
+NAME = "batch.example.org"
+FAST, SLOW = "https://pages.example.org/fast", "https://pages.example.org/slow"
+
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.skipif(NGINX is None, reason="nginx is not installed (apt-get install nginx-light)"),
+]
+
+
+class Fetch(ScriptedFetch):
+    """A scripted fetch with what a service asks beside it."""
+
+    async def check(self, _target: Any) -> None:
+        """Take every target."""
+        await trio.lowlevel.checkpoint()
+
+
+class Reply(NamedTuple):
+    """The start of a response, and what came of its body."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """The body's JSON."""
+        return json.loads(self.body)
+
+
+class Exchange:
+    """One request on a TLS connection of its own; the answer is read piece by piece."""
+
+    def __init__(self, stream: trio.SSLStream[Any], request: bytes) -> None:
+        self._stream, self._request = stream, request
+        self._wire = h11.Connection(h11.CLIENT)
+        self._wire.send(h11.Request(method="GET", target="/", headers=[("host", NAME)]))
+        self._wire.send(h11.EndOfMessage())
+        self.body = b""
+
+    async def start(self) -> tuple[int, dict[str, str]]:
+        """Send the request; return status and headers of the answer."""
+        with trio.fail_after(5):
+            async with trio.open_nursery() as nursery:
+                # An answer may come before a large body was sent, and close the connection.
+                nursery.start_soon(self._send)
+                event = await self._next()
+                nursery.cancel_scope.cancel()
+        assert isinstance(event, h11.Response)
+        return event.status_code, {key.decode(): value.decode() for key, value in event.headers}
+
+    async def _send(self) -> None:
+        try:
+            await self._stream.send_all(self._request)
+        except trio.BrokenResourceError:
+            pass
+
+    async def more(self) -> bool:
+        """Wait for the next piece of the body; False at its end."""
+        with trio.fail_after(5):
+            event = await self._next()
+        if isinstance(event, h11.Data):
+            self.body += event.data
+        return isinstance(event, h11.Data)
+
+    async def until(self, mark: bytes) -> None:
+        """Read on until the body so far holds `mark`."""
+        while mark not in self.body:
+            assert await self.more(), self.body
+
+    async def _next(self) -> Any:
+        while (event := self._wire.next_event()) is h11.NEED_DATA:
+            try:
+                self._wire.receive_data(await self._stream.receive_some(65536))
+            except trio.BrokenResourceError:
+                self._wire.receive_data(b"")
+        return event
+
+
+class Proxy:
+    """A running nginx, and a client that trusts its certificate."""
+
+    def __init__(self, port: int, ca: trustme.CA, logs: Path, key: str) -> None:
+        self.port, self.logs, self.key = port, logs, key
+        self.context = ssl.create_default_context()
+        ca.configure_trust(self.context)
+
+    @asynccontextmanager
+    async def connect(self, name: str = NAME, *protocols: str) -> AsyncIterator[trio.SSLStream[Any]]:
+        """Open a TLS connection that asks for `name`."""
+        if protocols:
+            self.context.set_alpn_protocols(protocols)
+        raw = await trio.open_tcp_stream("127.0.0.1", self.port)
+        async with raw:
+            stream = trio.SSLStream(raw, self.context, server_hostname=name, https_compatible=True)
+            await stream.do_handshake()
+            yield stream
+
+    @asynccontextmanager
+    async def exchange(
+        self, method: str, path: str, body: bytes = b"", **headers: str
+    ) -> AsyncIterator[Exchange]:
+        """Prepare one request."""
+        fields = {"Host": NAME, "Authorization": f"Bearer {self.key}", "Connection": "close", **headers}
+        if body:
+            fields |= {"Content-Type": "application/json", "Content-Length": str(len(body))}
+        lines = [f"{name.replace('_', '-')}: {value}" for name, value in fields.items()]
+        head = "\r\n".join([f"{method} {path} HTTP/1.1", *lines, "", ""]).encode()
+        async with self.connect() as stream:
+            yield Exchange(stream, head + body)
+
+    async def send(self, method: str, path: str, body: bytes = b"", **headers: str) -> Reply:
+        """Send a request and read its whole answer."""
+        async with self.exchange(method, path, body, **headers) as exchange:
+            status, got = await exchange.start()
+            while await exchange.more():
+                pass
+            return Reply(status, got, exchange.body)
+
+    async def submitted(self, *urls: str) -> str:
+        """Submit a job and return its id."""
+        reply = await self.send("POST", "/v1/batch", json.dumps({"targets": urls}).encode())
+        assert reply.status == 202, reply.body
+        job_id: str = reply.json["id"]
+        return job_id
+
+
+def free_port() -> int:
+    """A port that nobody listens on at the moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def written(folder: Path, port: int, upstream: int) -> Path:
+    """Write a configuration that includes the shipped file, as this machine can run it."""
+    text = CONF.read_text("utf-8")
+    text = re.sub(r"^ *listen \[::\]:443.*\n", "", text, flags=re.MULTILINE)
+    text = text.replace("listen 443 ", f"listen 127.0.0.1:{port} ").replace("127.0.0.1:8080", f"127.0.0.1:{upstream}")
+    text = text.replace("/etc/nginx/tls", str(folder)).replace("/var/log/nginx", str(folder))
+    (folder / "sift-batch.conf").write_text(text, "utf-8")
+    kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    lines = [
+        "daemon off;",
+        "master_process off;",
+        f"pid {folder}/nginx.pid;",
+        f"error_log {folder}/main-error.log;",
+        "events { worker_connections 64; }",
+        "http {",
+        # The service asks for streams in a header too; here the file alone must see to it.
+        "proxy_ignore_headers X-Accel-Buffering;",
+        *(f"{kind}_temp_path {folder}/{kind};" for kind in kinds),
+        f"include {folder}/sift-batch.conf;",
+        "}",
+    ]
+    main = folder / "nginx.conf"
+    main.write_text("\n".join(lines), "utf-8")
+    return main
+
+
+@asynccontextmanager
+async def proxied(folder: Path, upstream: int, key: str = "siftb_nobody") -> AsyncIterator[Proxy]:
+    """Run nginx with the shipped file in front of a port."""
+    ca, port = trustme.CA(), free_port()
+    certificate = ca.issue_cert(NAME)
+    certificate.private_key_and_cert_chain_pem.write_to_path(folder / f"{NAME}.pem")
+    certificate.private_key_pem.write_to_path(folder / f"{NAME}.key")
+    command = [str(NGINX), "-p", str(folder), "-c", str(written(folder, port, upstream)), "-e", str(folder / "early.log")]
+    checked = await trio.run_process([*command, "-t"], capture_stderr=True, check=False)
+    assert checked.returncode == 0, checked.stderr.decode()
+    async with trio.open_nursery() as nursery:
+        process = await nursery.start(
+            partial(trio.run_process, command, stderr=subprocess.DEVNULL, check=False)
+        )
+        try:
+            await listening(port)
+            yield Proxy(port, ca, folder, key)
+        finally:
+            process.terminate()
+
+
+async def listening(port: int) -> None:
+    """Return once somebody listens on a port; five seconds at most."""
+    with trio.fail_after(5):
+        while True:
+            try:
+                stream = await trio.open_tcp_stream("127.0.0.1", port)
+            except OSError:
+                await trio.sleep(0.02)
+            else:
+                await stream.aclose()
+                return
+
+
+@asynccontextmanager
+async def service_of(folder: Path, fetch: Fetch) -> AsyncIterator[tuple[Service, str]]:
+    """Run a service with a scripted fetch; gives it and its key."""
+
+    @asynccontextmanager
+    async def opened(*_: Any, **__: Any) -> AsyncIterator[Fetch]:
+        yield fetch
+
+    flags = {"service.data": str(folder / "data"), "service.port": 0, "service.server_name": (NAME,)}
+    async with open_service(load_settings(flags=flags), fetcher=opened) as service:
+        yield service, (folder / "data" / "key").read_text().strip()
+        fetch.release()
+
+
+@asynccontextmanager
+async def everything(folder: Path, fetch: Fetch) -> AsyncIterator[Proxy]:
+    """A service, and nginx in front of it."""
+    async with service_of(folder, fetch) as (service, key), proxied(folder, service.port, key) as proxy:
+        yield proxy
+
+
+async def test_a_job_goes_through(tmp_path: Path) -> None:
+    """A client submits, waits and reads through the proxy, by paths that hold no name of either side."""
+    async with everything(tmp_path, Fetch()) as proxy:
+        job_id = await proxy.submitted(FAST, SLOW)
+        waited = await proxy.send("GET", f"/v1/batch/{job_id}?wait=5")
+        results = await proxy.send("GET", waited.json["links"]["results"])
+
+        assert (waited.status, waited.json["status"]) == (200, "done")
+        assert [item["status"] for item in results.json["items"]] == ["done", "done"]
+        assert results.headers["strict-transport-security"] == "max-age=31536000"
+
+
+async def test_clients_may_speak_http2(tmp_path: Path) -> None:
+    """A client that offers HTTP/2 gets it."""
+    async with proxied(tmp_path, free_port()) as proxy, proxy.connect(NAME, "h2", "http/1.1") as stream:
+        assert stream.selected_alpn_protocol() == "h2"
+
+
+async def test_events_come_as_they_happen(tmp_path: Path) -> None:
+    """An event is with the client while the job still runs: the proxy holds nothing back."""
+    fetch = Fetch(hang=[SLOW])
+    async with everything(tmp_path, fetch) as proxy:
+        job_id = await proxy.submitted(FAST, SLOW)
+        async with proxy.exchange("GET", f"/v1/batch/{job_id}/events") as events:
+            status, headers = await events.start()
+            await events.until(b"event: target")
+            early = events.body
+            fetch.release()
+            await events.until(b"event: end")
+
+        assert (status, headers["content-type"].partition(";")[0]) == (200, "text/event-stream")
+        assert b"event: end" not in early
+
+
+async def test_lines_come_as_they_happen(tmp_path: Path) -> None:
+    """A followed result is with the client while the next target is being fetched."""
+    fetch = Fetch(hang=[SLOW])
+    async with everything(tmp_path, fetch) as proxy:
+        job_id = await proxy.submitted(FAST, SLOW)
+        path = f"/v1/batch/{job_id}/results?follow=1"
+        async with proxy.exchange("GET", path, Accept="application/jsonl") as lines:
+            await lines.start()
+            await lines.until(b"\n")
+            early = lines.body
+            fetch.release()
+            while await lines.more():
+                pass
+
+        assert [len(text.splitlines()) for text in (early, lines.body)] == [1, 2]
+
+
+async def test_no_other_protocol_gets_through(tmp_path: Path) -> None:
+    """The service is asked by HTTP/1.1, under the client's name for it, and never to change the protocol."""
+    heads: list[bytes] = []
+
+    async def record(stream: trio.SocketStream) -> None:
+        async with stream:
+            head = b""
+            while b"\r\n\r\n" not in head:
+                head += await stream.receive_some(4096)
+            heads.append(head.lower())
+            await stream.send_all(b"HTTP/1.1 204 No Content\r\n\r\n")
+
+    async with trio.open_nursery() as nursery:
+        (listener,) = await nursery.start(partial(trio.serve_tcp, record, 0, host="127.0.0.1"))
+        async with proxied(tmp_path, listener.socket.getsockname()[1]) as proxy:
+            reply = await proxy.send(
+                "GET",
+                "/v1/batch",
+                Connection="Upgrade, HTTP2-Settings",
+                Upgrade="h2c",
+                HTTP2_Settings="AAMAAABkAAQCAAAAAAIAAAAA",
+            )
+        nursery.cancel_scope.cancel()
+
+    (head,) = heads
+    assert reply.status == 204
+    assert head.startswith(b"get /v1/batch http/1.1\r\n")
+    assert f"\r\nhost: {NAME}\r\n".encode() in head
+    assert b"\r\nauthorization: bearer " in head
+    assert not re.search(rb"^(upgrade|http2-settings|connection):", head, re.MULTILINE)
+
+
+async def test_the_largest_body(tmp_path: Path) -> None:
+    """A body of 1 MiB reaches the service; one more byte is refused in the service's own words."""
+    async with everything(tmp_path, Fetch()) as proxy:
+        whole = await proxy.send("POST", "/v1/batch", b" " * 2**20)
+        larger = await proxy.send("POST", "/v1/batch", b" " * (2**20 + 1))
+
+    assert (whole.status, whole.json["code"]) == (400, "bad_json")
+    assert larger.status == 413
+    assert larger.headers["content-type"] == "application/problem+json"
+    assert larger.body == server_answer(413).body
+
+
+async def test_other_names_are_turned_away(tmp_path: Path) -> None:
+    """Whoever asks for another name gets no handshake, and a request for another name no answer of ours."""
+    async with everything(tmp_path, Fetch()) as proxy:
+        with pytest.raises(trio.BrokenResourceError):
+            async with proxy.connect("other.example.org"):
+                pass
+        reply = await proxy.send("GET", "/healthz", Host="other.example.org")
+
+    assert reply.status == 421
+
+
+async def test_what_is_open_and_what_is_not(tmp_path: Path) -> None:
+    """Health can be seen through the proxy, metrics can't, and no job without a key."""
+    async with everything(tmp_path, Fetch()) as proxy:
+        health = await proxy.send("GET", "/healthz")
+        metrics = await proxy.send("GET", "/metrics")
+        refused = await proxy.send("GET", "/v1/batch", Authorization="Bearer siftb_of_nobody_at_all")
+
+    assert (health.status, health.body.strip()) == (200, b"ok")
+    assert metrics.status == 404
+    assert (refused.status, refused.json["code"]) == (401, "unauthorized")
+
+
+async def test_the_logs_hold_no_key_and_no_path(tmp_path: Path) -> None:
+    """After refusals and successes the proxy's logs hold neither key, path, query, job nor address."""
+    async with everything(tmp_path, Fetch()) as proxy:
+        job_id = await proxy.submitted(FAST)
+        await proxy.send("GET", f"/v1/batch/{job_id}?wait=5&note=canary")
+        await proxy.send("POST", "/v1/batch?canary", b" " * (2**20 + 1))
+        await proxy.send("GET", f"/v1/batch?key={proxy.key}", Referer="https://canary.example.org/")
+        text = "".join(path.read_text() for path in tmp_path.glob("*.log"))
+
+    assert len(text.splitlines()) >= 4
+    for secret in (proxy.key, "/v1", "canary", job_id, "127.0.0.1", "Bearer"):
+        assert secret not in text
+
+
+def test_the_proxy_is_more_patient_than_the_service() -> None:
+    """The proxy waits longer than the longest wait of a client, and gives a connection up before the service."""
+    text = CONF.read_text("utf-8")
+    read = int(re.findall(r"proxy_read_timeout (\d+)s;", text)[0])
+    idle = int(re.findall(r"^ +keepalive_timeout (\d+)s;", text, re.MULTILINE)[0])
+    service = load_settings().service
+
+    assert read > LONGEST_WAIT
+    assert idle < service.idle_seconds
+
+
+LONGEST_WAIT = 55
