@@ -104,7 +104,7 @@ def numbers() -> Iterator[Number]:
         with (
             measure.folder(tmpfs=tmpfs) as folder,
             running("service", folder=str(folder)) as ours,
-            running("bare", folder="") as floor,
+            running("bare") as floor,
         ):
             for kind in kinds(ours, where):
                 if not tmpfs and kind.status != 202:

@@ -143,8 +143,8 @@ class Fetch:
         await trio.lowlevel.checkpoint()
 
 
-def service(folder: str, workers: int = 2) -> Any:
-    """Return the main function of the whole service, with its store in `folder`."""
+def service(folder: str, workers: int = 2, *, watched: bool = False) -> Any:
+    """Return the main function of the whole service, with its store in `folder`; `watched`: its loop is."""
     import trio
 
     from sift_batch.service._open import open_service
@@ -177,7 +177,8 @@ def service(folder: str, workers: int = 2) -> Any:
             },
         )
         async with trio.open_nursery() as beside, open_service(settings, fetcher=_as_async(opened)) as made:
-            beside.start_soon(lateness.tick)
+            if watched:
+                beside.start_soon(lateness.tick)
             _tell(made.port, keys)
             await _end_of_input()
             beside.cancel_scope.cancel()
@@ -185,7 +186,7 @@ def service(folder: str, workers: int = 2) -> Any:
     return main
 
 
-def bare(folder: str) -> Any:
+def bare(*, watched: bool = False) -> Any:
     """Return the main function of the floor."""
     import trio
 
@@ -212,7 +213,7 @@ def bare(folder: str) -> Any:
                     pass
             await answer(send, b"" if kind == "304" else b"x" * int(sizes[0]), 304 if kind == "304" else 200)
 
-    return partial(_serve, app, {}, lateness.tick)
+    return partial(_serve, app, {}, lateness.tick if watched else trio.sleep_forever)
 
 
 def file(folder: str) -> Any:
@@ -290,17 +291,16 @@ async def _serve(app: Any, keys: Mapping[str, str], beside: Any) -> None:
     import trio
 
     from sift_batch.service._limits import ServerLimits
-    from sift_batch.service._listener import address_of, open_listeners
     from sift_batch.service._problems import server_answer
     from sift_batch.service._server import serve
 
-    listeners = await open_listeners("127.0.0.1", 0)
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
     limits = ServerLimits(connections=STREAMS + 100, idle_seconds=60, grace_seconds=1)
     stop = trio.Event()
     async with trio.open_nursery() as tasks:
         await tasks.start(partial(serve, app, listeners, stop=stop, limits=limits, answers=server_answer))
         tasks.start_soon(beside)
-        _tell(address_of(listeners[0])[1], keys)
+        _tell(listeners[0].socket.getsockname()[1], keys)
         await _end_of_input()
         tasks.cancel_scope.cancel()
 

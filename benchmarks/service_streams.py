@@ -79,7 +79,7 @@ def _wait_closed(server: Server, descriptors: int) -> None:
 
 
 def of_the_service() -> Seen:
-    with measure.folder() as folder, running("service", folder=str(folder)) as server:
+    with measure.folder() as folder, running("service", folder=str(folder), watched=True) as server:
         port, key = server.port, server.keys["ann"]
         job = client.submitted(port, key, [f"http://host.example/wait/{n}" for n in range(TARGETS)])
         client.wait_until(port, key, job, lambda view: view["targets"]["running"] == 1)
@@ -94,7 +94,7 @@ def of_the_service() -> Seen:
 
 
 def of_the_floor() -> Seen:
-    with running("bare", folder="") as server:
+    with running("bare", watched=True) as server:
         return _look(
             server,
             client.request("GET", "/follow/250"),

@@ -100,10 +100,10 @@ def test_refused_options(row: list[str]) -> None:
 def test_every_bad_combination_has_a_row() -> None:
     """What the code excludes of options and modes is in the table, pair by pair."""
     told = " ".join(row[0] for row in REFUSED_OPTIONS)
-    for option, modes in _options._WITHOUT:
+    for option, modes in _options.WITHOUT:
         for mode in modes:
             assert re.search(rf'`{option}="[^"]*", mode="{mode}"`', told), (option, mode)
-    assert {f"{name} is too long" for name, _, _ in _options._SIZES} <= {row[1] for row in REFUSED_OPTIONS}
+    assert {f"{name} is too long" for name, _, _ in _options.SIZES} <= {row[1] for row in REFUSED_OPTIONS}
 
 
 def test_reasons() -> None:

@@ -61,6 +61,26 @@ def test_a_rule_of_the_pipeline_says_where_and_by_what(number: int, row: list[st
     assert all((ROOT / path).is_file() for path in kept + tests), number
 
 
+API = [*range(1, 6), *range(10, 15), *range(20, 29), 30, *range(40, 48)]
+
+
+def test_rules_of_the_service_are_listed_once() -> None:
+    """Each rule of what the service lets in and gives out has one row, in order, and there is no other."""
+    assert [number for number, _ in rules("API")] == API
+
+
+@pytest.mark.parametrize(("number", "row"), rules("API"), ids=lambda value: str(value)[:8])
+def test_a_rule_of_the_service_says_where_and_by_what(number: int, row: list[str]) -> None:
+    """Each row says what holds, names modules, and tests; all of them exist."""
+    what, where, shown = row
+    assert len(what) > 20
+    kept = re.findall(r"\]\(\.\./(src/sift_batch/[^)]+\.py)\)", where)
+    tests = re.findall(r"\]\(\.\./(tests/[^)]+/test_[^)]+\.py)\)", shown)
+    assert kept, number
+    assert tests, number
+    assert all((ROOT / path).is_file() for path in kept + tests), number
+
+
 def calls(*names: str) -> list[tuple[str, ast.Call]]:
     """Give the calls of functions and methods of these names in the pipeline, each with its module."""
     found = []

@@ -15,6 +15,7 @@ from sift_batch import Config, Gate
 from sift_batch._observe.events import ENGINE_CODES, EVENTS
 from sift_batch.fetch import FetchConfig
 from sift_batch.metrics import METRICS
+from sift_batch.service._service_config import ServiceConfig
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -109,6 +110,16 @@ def test_fetch_settings() -> None:
         if isinstance(value, int | float) and value is not False
     }
     assert {plain(row[0]): number(row[1]) for row in rows if plain(row[0]) in numbers} == numbers
+
+
+def test_service_settings() -> None:
+    """The table of the service's settings has each of them, and the default of each that is a number."""
+    rows = table(LIMITS, "service setting", "default", "unit", "what it does")
+    defaults = {item.name: item.default for item in fields(ServiceConfig)}
+    assert {plain(row[0]) for row in rows} == set(defaults)
+    for name, default, *_ in rows:
+        value = defaults[plain(name)]
+        assert default == ("none" if value in (None, ()) else str(value).removesuffix(".0")), name
 
 
 def test_errors() -> None:

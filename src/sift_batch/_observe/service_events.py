@@ -14,13 +14,12 @@ from typing import Final
 from .events import EVENTS, Event, Value, event, name, seconds, site, whole, word
 from .exceptions import UNKNOWN, place, type_name
 
-CALLERS_PROBLEMS: Final = frozenset(
-    """
-    missing not_a_file owner mode too_large unreadable encoding toml no_callers unknown_name missing_name
-    bad_caller bad_name bad_class bad_keys bad_digest too_many_keys bad_workspace bad_expires bad_revoked
-    duplicate_name duplicate_key bad_folder unmakeable bad_key_file
-    """.split()
-)
+_CALLERS_PROBLEMS: Final = """
+missing not_a_file owner mode too_large unreadable encoding toml no_callers unknown_name missing_name
+bad_caller bad_name bad_class bad_keys bad_digest too_many_keys bad_workspace bad_expires bad_revoked
+duplicate_name duplicate_key bad_folder unmakeable bad_key_file
+"""
+CALLERS_PROBLEMS: Final = frozenset(_CALLERS_PROBLEMS.split())
 """Why a callers file is not in force; anything else is `other`."""
 
 SERVER_TROUBLE: Final = (

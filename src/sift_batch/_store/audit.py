@@ -103,27 +103,27 @@ class _Found:
 
 
 def audit(connection: sqlite3.Connection, on_progress: OnProgress = lambda _done, _all: None) -> Audit:
-    """Check everything. `on_progress` hears of targets. Raises what sqlite3 raises for what is past reading."""
+    """Check everything; `on_progress` hears of targets. The transaction it begins ends with the connection.
+
+    Raises what sqlite3 raises for what is past reading.
+    """
     connection.execute("BEGIN")
-    try:
-        found = _Found()
-        # The first look at the pages pins the moment that all the others see.
-        targets = _number(connection, "SELECT count(*) FROM batch_target")
-        _check_pages(connection, found)
-        jobs = _check_jobs(connection, found)
-        _check_targets(connection, found, targets, on_progress)
-        return Audit(
-            version=_number(connection, "PRAGMA user_version"),
-            journal_mode=str(connection.execute("PRAGMA journal_mode").fetchone()[0]),
-            page_size=_number(connection, "PRAGMA page_size"),
-            pages=_number(connection, "PRAGMA page_count"),
-            free_pages=_number(connection, "PRAGMA freelist_count"),
-            jobs=jobs,
-            targets=targets,
-            findings=found.in_order(),
-        )
-    finally:
-        connection.execute("COMMIT")
+    found = _Found()
+    # The first look pins the moment that all the others see.
+    targets = _number(connection, "SELECT count(*) FROM batch_target")
+    _check_pages(connection, found)
+    jobs = _check_jobs(connection, found)
+    _check_targets(connection, found, targets, on_progress)
+    return Audit(
+        version=_number(connection, "PRAGMA user_version"),
+        journal_mode=str(connection.execute("PRAGMA journal_mode").fetchone()[0]),
+        page_size=_number(connection, "PRAGMA page_size"),
+        pages=_number(connection, "PRAGMA page_count"),
+        free_pages=_number(connection, "PRAGMA freelist_count"),
+        jobs=jobs,
+        targets=targets,
+        findings=found.in_order(),
+    )
 
 
 def _number(connection: sqlite3.Connection, statement: str) -> int:
@@ -200,14 +200,13 @@ def _check_targets(
             on_progress(number, total)
         blob = row.pop()
         try:
-            if not isinstance(blob, bytes | None):
-                raise TypeError
             target = target_status_from(tuple(row), blob)
+            held = 0 if blob is None else memoryview(blob).nbytes  # no BLOB: a TypeError
         except (ValueError, KeyError, TypeError, RecursionError):
             found.add("target_row", job_id)
             continue
         texts = (target.url, row[2], target.error, target.hint)
-        if nbytes != sum(map(utf8_length, texts)) + len(blob or b""):
+        if nbytes != sum(map(utf8_length, texts)) + held:
             found.add("target_bytes", job_id)
         chars = 0 if target.result is None else len(target.result.content)
         if (target.result is not None) != (target.status is TargetState.DONE) or target.chars != chars:

@@ -106,8 +106,8 @@ def _is_cancelled() -> bool:
     """Say to SQLite whether it should stop. It takes no exception."""
     try:
         anyio.from_thread.check_cancelled()
-    except trio.Cancelled:
-        return True  # noqa: ASYNC103 - raised again once SQLite has stopped
+    except trio.Cancelled:  # noqa: ASYNC103 - raised again once SQLite has stopped
+        return True  # noqa: ASYNC104
     return False
 
 

@@ -75,26 +75,26 @@ class Figures:
 
 
 def figures(connection: sqlite3.Connection, *, now: int, ttl: float, max_bytes: int, victims: int) -> Figures:
-    """Count, and look who would go next: at most `victims` of them. `ttl` is the runner's."""
+    """Count, and look who would go next: at most `victims` of them. `ttl` is the runner's.
+
+    The transaction it begins ends with the connection.
+    """
     connection.execute("BEGIN")
-    try:
-        times = {"now": now, "ahead": now + ttl, "oldest": now - ttl}
-        callers = tuple(
-            CallerFigures(str(caller), jobs, int(live), int(lapsed), int(nbytes), lease)
-            for caller, jobs, live, nbytes, lease, lapsed in connection.execute(_BY_CALLER, times)
-        )
-        nbytes = sum(item.nbytes for item in callers)
-        page_size = connection.execute("PRAGMA page_size").fetchone()[0]
-        return Figures(
-            callers=callers,
-            victims=_victims(connection, times, nbytes - max_bytes, victims),
-            nbytes=nbytes,
-            max_bytes=max_bytes,
-            file_bytes=connection.execute("PRAGMA page_count").fetchone()[0] * page_size,
-            free_bytes=connection.execute("PRAGMA freelist_count").fetchone()[0] * page_size,
-        )
-    finally:
-        connection.execute("COMMIT")
+    times = {"now": now, "ahead": now + ttl, "oldest": now - ttl}
+    callers = tuple(
+        CallerFigures(str(caller), jobs, int(live), int(lapsed), int(nbytes), lease)
+        for caller, jobs, live, nbytes, lease, lapsed in connection.execute(_BY_CALLER, times)
+    )
+    nbytes = sum(item.nbytes for item in callers)
+    page_size = connection.execute("PRAGMA page_size").fetchone()[0]
+    return Figures(
+        callers=callers,
+        victims=_victims(connection, times, nbytes - max_bytes, victims),
+        nbytes=nbytes,
+        max_bytes=max_bytes,
+        file_bytes=connection.execute("PRAGMA page_count").fetchone()[0] * page_size,
+        free_bytes=connection.execute("PRAGMA freelist_count").fetchone()[0] * page_size,
+    )
 
 
 def _victims(

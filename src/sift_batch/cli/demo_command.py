@@ -21,7 +21,8 @@ from .demo_site import open_site
 from .escape import visible
 from .lines import Sink
 from .plan import Outcome, Plan, Refused
-from .run_command import has_lines, is_there, open_sink, report, seal_process, store_beside
+from .process import seal_process
+from .run_command import has_lines, is_there, open_sink, report, store_beside
 from .screen import Screen, counted
 from .targets import Targets
 

@@ -1,47 +1,36 @@
 """What does `sift-batch run` do?
 
 Opens input and output, names every bad line, and only then starts the batch; at the end it says how it
-went. Next: `targets` (the input), then `batch` (the main job).
+went. Next: `intake` (the input), then `batch` (the main job).
 """
 
 import contextlib
 import errno
 import json
-import logging
 import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 import click
 import trio
 
-import sift_batch
-
-from ..fetch import FetchConfig, check_target
+from ..fetch import check_target
 from .batch import drain_batch
 from .fetching import check_programs, fetch_config
+from .intake import Complaints, read_input
 from .lines import Sink
 from .plan import Outcome, Plan, Refused
+from .process import seal_process
 from .screen import Screen, counted
-from .targets import Further, Targets, read_targets
+from .targets import Targets
 
 # Links in these folders stand for what is open already; a file beside them would be in the wrong place.
 _DESCRIPTORS: Final = frozenset({"/dev", "/dev/fd", "/proc/self/fd"})
 # The longest name that a file beside the store can have.
 _LONGEST_SUFFIX: Final = "-journal"
-_COMPLAINTS_SHOWN: Final = 20
-
-
-def seal_process() -> None:
-    """Keep targets out of whatever this process may say of itself.
-
-    Only errors are logged: the progress of a batch, and trouble with its store, are shown by `Screen`.
-    """
-    logging.getLogger("sift_batch").setLevel(logging.ERROR)
-    sift_batch.seal_logging()
 
 
 def run_command(
@@ -67,7 +56,16 @@ def run_command(
             if out is not None:
                 _refuse_output(out, file, fresh=fresh)
             targets = stack.enter_context(Targets())
-            _read(targets, urls, file, options, config, screen, as_json=as_json)
+            complaints = Complaints(screen, file, as_json=as_json)
+            read_input(
+                targets,
+                urls,
+                file,
+                options,
+                complaints,
+                check=lambda target: check_target(target, config),
+                check_all=lambda targets, complain: check_programs(targets, config, complain),
+            )
             sink = stack.enter_context(open_sink(out, screen))
             plan = Plan(
                 targets=targets, parallel=parallel, store=store_beside(out), fresh=fresh, fetch=config
@@ -128,66 +126,6 @@ def has_lines(out: Path) -> bool:
         return out.is_file() and out.stat().st_size > 0
     except (OSError, ValueError):
         return False
-
-
-def _read(
-    targets: Targets,
-    urls: Sequence[str],
-    file: str | None,
-    options: Mapping[str, Any],
-    config: FetchConfig,
-    screen: Screen,
-    *,
-    as_json: bool,
-) -> None:
-    further = Further()
-    name = "standard input" if file == "-" else file
-
-    def check(target: sift_batch.Target) -> None:
-        check_target(target, config)
-
-    told = 0
-
-    def complain(kind: str, number: int, reason: str) -> None:
-        nonlocal told
-        told += 1
-        if told > _COMPLAINTS_SHOWN and not as_json:
-            further.add(kind, number)
-        elif kind == "line":
-            screen.error(f"{name}, line {number}: {reason}", line=number)
-        else:
-            screen.error(f"URL argument {number}: {reason}", argument=number)
-
-    try:
-        with _open_input(file) as stream:
-            bad = read_targets(targets, urls, stream, options, check, complain)
-        bad = bad or check_programs(targets, config, complain)
-        if further.count:
-            screen.error(str(further))
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else "unknown reason"
-        raise Refused(f"the input can't be read ({reason}); check the path of --file", 2) from None
-    if bad:
-        raise Refused(f"{counted(bad, 'bad input')}; nothing was fetched", 2)
-    if not targets:
-        raise Refused("there is nothing to fetch; give URLs, or --file with at least one", 2)
-
-
-@contextlib.contextmanager
-def _open_input(file: str | None) -> Iterator[IO[bytes] | None]:
-    if file is None:
-        yield None
-    elif file == "-":
-        if sys.stdin is None:
-            raise Refused("standard input is closed; give --file a path", 2)
-        yield sys.stdin.buffer
-    else:
-        try:
-            stream = Path(file).open("rb")  # noqa: SIM115  # closed two lines down
-        except ValueError:
-            raise Refused("--file is no path", 2) from None
-        with stream:
-            yield stream
 
 
 @contextlib.contextmanager

@@ -111,6 +111,11 @@ class Screen:
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, advance=1, failed=f"{self._failed} failed  " if self._failed else "")
 
+    def reach(self, done: int, total: int) -> None:
+        """Set the bar, where what is done is not counted one by one."""
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=done, total=total)
+
     def tick(self, doing: str) -> None:
         """Draw the bar again, with what is going on now."""
         if self._bar is not None and self._task is not None:

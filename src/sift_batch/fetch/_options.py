@@ -17,19 +17,22 @@ MODES: Final = ("", "markdown", "text", "full", "html", "raw", "links", "meta")
 
 _PAGES_HINT: Final = "pages takes 3, -1 (from the end), 2-5 or 7-, joined by commas, numbered from 1"
 _ITEM: Final = re.compile(r"(?P<back>-)?(?P<first>[0-9]+)(?P<to>-(?P<last>[0-9]+)?)?")
-_SIZES: Final = (
+SIZES: Final = (
     # option, most, unit
     ("grep", 1_024, "bytes"),
     ("jq", 4_096, "bytes"),
     ("question", 1_000, "characters"),
     ("pages", 200, "characters"),
 )
-_WITHOUT: Final = (
+"""The longest text of each option."""
+
+WITHOUT: Final = (
     # option, the modes that it can't be used with
     ("pages", ("html", "links", "meta", "raw")),
     ("grep", ("raw", "meta")),
     ("question", ("html", "raw", "meta")),
 )
+"""What goes with which mode."""
 
 
 class PageRange(NamedTuple):
@@ -46,7 +49,7 @@ def check_options(options: Options) -> None:
     """
     if options.mode not in MODES:
         raise _bad("there is no such mode", f"mode takes {', '.join(MODES[1:])}")
-    for name, most, unit in _SIZES:
+    for name, most, unit in SIZES:
         _check_text(name, getattr(options, name), most, unit)
     _check_together(options)
     if options.pages:
@@ -132,7 +135,7 @@ def _check_together(options: Options) -> None:
         raise _bad("jq and pages exclude each other", "jq is for JSON, pages for PDF: leave one out")
     if options.jq and mode:
         raise _bad("jq and mode exclude each other", "leave mode out: jq makes the text by itself")
-    for name, modes in _WITHOUT:
+    for name, modes in WITHOUT:
         if getattr(options, name) and mode in modes:
             raise _bad(f"{name} and mode {mode} exclude each other", f"use {name} with another mode")
     if options.context and not (options.grep or options.question):

@@ -4,7 +4,7 @@ What stands inside `targets` and `options` is the service's to check. No value i
 `_calls`, which uses what was read.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from typing import Any, Final
 
 View = dict[str, Any]
@@ -74,7 +74,7 @@ def _fault(rule: Mapping[str, Any], value: Any) -> tuple[str, str] | None:
         return "choice", f"one of {', '.join(rule['enum'])}"
     if "minimum" in rule and not value >= rule["minimum"]:
         return "range", f"{rule['minimum']:,} or more"
-    if "maxLength" in rule and not 0 < len(value) <= rule["maxLength"]:
+    if "maxLength" in rule and isinstance(value, Sized) and not 0 < len(value) <= rule["maxLength"]:
         return "length", f"from 1 to {rule['maxLength']:,} characters"
     return None
 

@@ -1,70 +1,53 @@
-"""What does a tool do? A request or two to the service, and what comes back as one answer that fits.
+"""What does a tool do? A request or two to the service, and one answer, good or bad.
 
-Pages are asked for as large as they may be; when names, quotes and escapes make one too long, it is asked
-for again with as many items as fit, so that its cursor is right. Next: `_serve`, which speaks the protocol.
+Jobs are here: submitted, waited for, run again, cancelled. Next: `_reading`, for what has to fit; then
+`_serve`, which speaks the protocol.
 """
 
-import re
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
-from urllib.parse import quote, urlencode
 
 import trio
 
 from .._client import Answer, Client, ServiceProblem, Unreachable
-from ..service._parts import part_of
 from ._arguments import BadArguments, View, read_arguments
-from ._fit import DEFAULT, MOST, fits, fitting_problem, how_many, longest_part, shortened
-from ._steps import (
-    bad_arguments_view,
-    job_answer,
-    own_problem,
-    problem_view,
-    step_of,
-    tool_step,
-    unreachable_view,
-)
+from ._fit import fitting_problem
+from ._reading import Reading, budget_of
+from ._steps import JOBS, Refused, bad_arguments_view, job_answer, job_path, problem_view, unreachable_view
 from ._tools import TOOLS
 
 Progress = Callable[[int, int, str], Awaitable[None]]
-"""Told of targets that are finished, of all, and a word about it."""
+"""Told how many targets are finished, of how many, and a word about it."""
 
-_JOBS: Final = "/v1/batch"
-_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,100}", re.ASCII)
 _WAIT: Final = 25
-_SETTLE: Final = 10.0  # for the answer itself, after the time that was waited
-
-
-class Refused(Exception):
-    """A problem that is found before any request is made. `view` is what the agent is told."""
-
-    def __init__(self, view: View) -> None:
-        super().__init__("refused")
-        self.view = view
+_FOR_THE_ANSWER: Final = 10.0
 
 
 class Calls:
-    """The tools over one client. Any number of calls may go at once."""
+    """The tools, over one client. Any number of calls may go at once."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        reading = Reading(client)
         self._tools: Mapping[str, Callable[[View], Awaitable[View]]] = {
             "batch_submit": self._submit,
-            "batch_targets": self._targets,
-            "batch_results": self._results,
-            "batch_read": self._read,
+            "batch_targets": reading.targets,
+            "batch_results": reading.results,
+            "batch_read": reading.read,
             "batch_rerun": self._rerun,
             "batch_cancel": self._cancel,
-            "batch_list": self._list,
-            "fetch": self._fetch,
+            "batch_list": reading.jobs,
+            "fetch": reading.fetch,
         }
 
     async def call(
         self, tool: str, given: Mapping[str, Any], progress: Progress | None = None
     ) -> tuple[View, bool]:
-        """Return a tool's answer, and whether it went well; a problem is an answer too.
+        """Return the answer of one of `TOOLS`, and whether it went well: a problem is an answer, too.
 
-        If cancelled, a job goes on as it is; a `fetch` ends.
+        If cancelled, nothing is taken back: a job goes on, and what a submit asked for may have begun. A
+        `fetch` ends.
         """
         arguments: View = {}
         try:
@@ -77,110 +60,61 @@ class Calls:
         except Refused as refused:
             view = refused.view
         except ServiceProblem as problem:
-            view = problem_view(problem, _meant(tool, arguments))
+            view = problem_view(problem, _targets_of(arguments))
         except Unreachable as error:
             view = unreachable_view(error)
-        return fitting_problem(view, _budget(arguments)), False
-
-    async def _get(self, path: str, **query: Any) -> Answer:
-        asked = {name: value for name, value in query.items() if value is not None}
-        return await self._client.call("GET", f"{path}?{urlencode(asked)}" if asked else path)
+        return fitting_problem(view, budget_of(arguments)), False
 
     async def _submit(self, arguments: View) -> View:
-        return _job_of(await self._client.call("POST", _JOBS, arguments))
+        return _job_of(await self._client.call("POST", JOBS, arguments))
 
     async def _rerun(self, arguments: View) -> View:
-        return _job_of(await self._client.call("POST", _path(arguments, "rerun")))
+        return _job_of(await self._client.call("POST", job_path(arguments, "rerun")))
 
     async def _cancel(self, arguments: View) -> View:
-        return _job_of(await self._client.call("POST", _path(arguments, "cancel")))
+        return _job_of(await self._client.call("POST", job_path(arguments, "cancel")))
 
     async def _wait(self, arguments: View, progress: Progress | None) -> View:
-        path, seconds = _path(arguments), arguments.get("seconds", _WAIT)
+        path, seconds = job_path(arguments), arguments.get("seconds", _WAIT)
         if progress is None:
-            return _job_of(await self._waited(path, seconds))
-        # Each change is told. What is told never goes back, as the protocol has it.
+            return _job_of(await self._look(path, seconds))
         deadline = trio.current_time() + seconds
-        answer, told = await self._get(path), -1
+        answer, told = await self._look(path, 0), -1
         while True:
             view = answer.json()
             told = await _tell(view, told, progress)
-            left = int(deadline - trio.current_time())
+            left = math.floor(deadline - trio.current_time())
             if view["settled"] or left < 1:
                 return _job_of(answer)
-            etag = answer.headers.get("etag", "")
-            found = await self._waited(f"{path}&until=change", left, {"if-none-match": etag} if etag else {})
-            answer = answer if found.status == 304 else found
+            news = await self._look(path, left, answer.headers.get("etag", ""))
+            answer = answer if news.status == 304 else news
 
-    async def _waited(self, path: str, seconds: int, headers: Mapping[str, str] | None = None) -> Answer:
-        first, _, rest = path.partition("&")
-        asked = f"{first}?wait={seconds}" + (f"&{rest}" if rest else "")
-        return await self._client.call("GET", asked, headers=headers or {}, seconds=seconds + _SETTLE)
-
-    async def _targets(self, arguments: View) -> View:
-        query = {name: arguments.get(name) for name in ("status", "cursor")}
-        path = _path(arguments, "targets")
-        return await self._page("batch_targets", path, arguments, query)
-
-    async def _results(self, arguments: View) -> View:
-        query = {name: arguments.get(name) for name in ("status", "cursor")}
-        path = _path(arguments, "results")
-        return await self._page(
-            "batch_results", path, arguments, {**query, "max_chars": _budget(arguments)}
-        )
-
-    async def _list(self, arguments: View) -> View:
-        query = {name: arguments.get(name) for name in ("status", "cursor")}
-        return await self._page("batch_list", _JOBS, arguments, query)
-
-    async def _page(self, tool: str, path: str, arguments: View, query: View) -> View:
-        budget = _budget(arguments)
-        limit = arguments.get("limit", TOOLS[tool].schema["properties"]["limit"]["default"])
-        while True:
-            page = (await self._get(path, limit=limit, **query)).json()
-            view = _page_view(tool, page, arguments)
-            if fits(view, budget):
-                return view
-            items = view["items"]
-            if len(items) < 2:
-                return _too_long(view, arguments, budget)
-            limit = min(max(how_many(view, items, budget), 1), len(items) - 1)
-
-    async def _read(self, arguments: View) -> View:
-        budget, offset = _budget(arguments), arguments.get("offset", 0)
-        path = _path(arguments, "targets", str(arguments["idx"]))
-        chars = budget
-        while True:
-            part = (await self._get(path, offset=offset, max_chars=chars)).json()
-            view = _part_view(part, arguments)
-            if fits(view, budget):
-                return view
-            if part["result"] is None:
-                return _part_view(shortened(part), arguments)
-            bare = _with_content(view, "")
-            if not fits(bare, budget // 2):
-                # What is known of the page takes too much of the room: the content comes first.
-                view = _with_content(shortened(bare), part["result"]["content"])
-                if fits(view, budget):
-                    return view
-                bare = _with_content(view, "")
-            room = budget - len_of(bare)
-            fit = longest_part(part["result"]["content"], room)
-            if fit >= chars or fit < 1:
-                return shortened(view)  # type: ignore[no-any-return]
-            chars = fit
-
-    async def _fetch(self, arguments: View) -> View:
-        budget = _budget(arguments)
-        body = {name: arguments[name] for name in ("url", "options") if name in arguments}
-        view = (await self._client.call("POST", "/v1/fetch", {**body, "max_chars": budget})).json()
-        ...
-        return view
+    async def _look(self, path: str, seconds: int, etag: str = "") -> Answer:
+        """Look at a job when it has settled, or changed from `etag`; after `seconds` at the latest."""
+        query = f"?wait={seconds}&until=change" if etag else f"?wait={seconds}"
+        headers = {"if-none-match": etag} if etag else {}
+        limit = seconds + _FOR_THE_ANSWER
+        return await self._client.call("GET", path + query, headers=headers, seconds=limit)
 
 
-def _path(arguments: View, *parts: str) -> str:
-    job_id = arguments["job_id"]
-    if not _ID.fullmatch(job_id):
-        # It would be another path, or none: the service does not know such a job either.
-        raise Refused(own_problem("unknown_job", next=tool_step("batch_list")))
-    return "/".join((_JOBS, quote(job_id, safe=""), *parts))
+def _job_of(answer: Answer) -> View:
+    replayed = {"replayed": True} if answer.headers.get("idempotent-replayed") == "true" else {}
+    return job_answer(answer.json(), **replayed)
+
+
+async def _tell(view: View, told: int, progress: Progress) -> int:
+    """Tell of targets that finished since; what is told grows from one time to the next."""
+    targets = view["targets"]
+    finished: int = targets["done"] + targets["failed"]
+    if finished > told:
+        failed = f", {targets['failed']} failed" if targets["failed"] else ""
+        word = f"{finished} of {targets['total']} targets are finished{failed}"
+        await progress(finished, targets["total"], word)
+    return max(finished, told)
+
+
+def _targets_of(arguments: View) -> list[Any] | None:
+    """The targets of a call to submit, or of a fetch that could be submitted."""
+    if "url" in arguments:
+        return [{name: arguments[name] for name in ("url", "options") if name in arguments}]
+    return None

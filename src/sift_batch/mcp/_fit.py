@@ -12,7 +12,7 @@ from ._arguments import View
 
 DEFAULT: Final = 20_000
 MOST: Final = 40_000
-LEAST: Final = 1_000
+LEAST: Final = 2_000
 _CUT: Final = 200
 _LONGEST_LIST: Final = 5
 
@@ -55,15 +55,29 @@ def longest_part(content: str, room: int) -> int:
     return least
 
 
-def shortened(value: Any) -> Any:
+def shortened(view: View) -> View:
     """Return a view with its long texts and lists cut: for what does not fit although it has no content."""
+    return {name: _short(value) for name, value in view.items()}
+
+
+def _short(value: Any) -> Any:
     if isinstance(value, str):
         return value if len(value) <= _CUT else value[:_CUT] + "…"
     if isinstance(value, dict):
-        return {name: shortened(inner) for name, inner in value.items()}
+        return shortened(value)
     if isinstance(value, list):
-        return [shortened(inner) for inner in value[:_LONGEST_LIST]]
+        return [_short(inner) for inner in value[:_LONGEST_LIST]]
     return value
+
+
+def lean(rest: View, budget: int) -> View:
+    """Return what is told beside a content, cut so that it leaves half of the room or more to it."""
+    if fits(rest, budget // 2):
+        return rest
+    cut = shortened(rest) | {"next": rest["next"]}
+    if fits(cut, budget // 2):
+        return cut
+    return {name: value for name, value in cut.items() if name not in ("meta", "result")}
 
 
 def fitting_problem(view: View, budget: int) -> View:

@@ -16,9 +16,28 @@ from ._arguments import BadArguments, View
 UNREACHABLE: Final = "unreachable"
 """The one code that is not the service's: nothing sensible answers at its address."""
 
+JOBS: Final = "/v1/batch"
 _HTTP_ONLY: Final = frozenset({"type", "title", "status"})
 _JOB: Final = re.compile(r"/v1/batch/([^/?]+)(?:/([a-z]+))?(?:/([0-9]+))?(?:\?(.*))?")
 _NUMBERS: Final = frozenset({"offset", "max_chars"})
+_ID: Final = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
+
+
+class Refused(Exception):
+    """A problem that is found before any request is made. `view` is what the agent is told."""
+
+    def __init__(self, view: View) -> None:
+        super().__init__("refused")
+        self.view = view
+
+
+def job_path(arguments: View, *parts: str) -> str:
+    """Return the path of the job that a call names, or of something of it. Raises `Refused`."""
+    job_id: str = arguments["job_id"]
+    if not _ID.fullmatch(job_id):
+        # In a path it would name something else, or nothing; the service knows no such job either.
+        raise Refused(own_problem("unknown_job", next=tool_step("batch_list")))
+    return "/".join((JOBS, job_id, *parts))
 
 
 def tool_step(tool: str, **arguments: Any) -> View:
@@ -36,7 +55,7 @@ def step_of(step: object, targets: object = None) -> View | None:
     method, path = step.get("method"), step.get("path")
     if not isinstance(path, str):
         return None
-    if path.partition("?")[0] == "/v1/batch":
+    if path.partition("?")[0] == JOBS:
         if method == "GET":
             return tool_step("batch_list")
         return None if targets is None else tool_step("batch_submit", targets=targets)

@@ -32,10 +32,16 @@ _OPTIONS: Final[Mapping[str, Any]] = {
             "whole page; html, raw: as served; links; meta: facts about the page alone.",
         },
         "question": {"type": "string", "description": "Give the passages that answer this best."},
-        "pages": {"type": "string", "description": "Pages of a PDF: 3, 2-5, 7-, -1 (the last), joined by commas."},
+        "pages": {
+            "type": "string",
+            "description": "Pages of a PDF: 3, 2-5, 7-, -1 (last), joined by commas.",
+        },
         "grep": {"type": "string", "description": "Give the lines that match this RE2 pattern."},
         "jq": {"type": "string", "description": "Run this jq program on a JSON document."},
-        "context": {"type": "boolean", "description": "With question or grep: also what stands around a match."},
+        "context": {
+            "type": "boolean",
+            "description": "With question or grep: also what is around a match.",
+        },
         "recover": {"type": "boolean", "description": "Look for a dead page in a public archive."},
     },
     "additionalProperties": False,
@@ -49,7 +55,11 @@ _MAX_CHARS: Final = {
     "default": DEFAULT,
     "description": "Characters that the whole answer may hold.",
 }
-_CURSOR: Final = {"type": "string", "maxLength": 1_000, "description": "The `next_cursor` of the page before."}
+_CURSOR: Final = {
+    "type": "string",
+    "maxLength": 1_000,
+    "description": "The `next_cursor` of the last page.",
+}
 
 
 def _limit(most: int, default: int) -> Mapping[str, Any]:

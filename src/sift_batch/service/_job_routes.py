@@ -29,8 +29,8 @@ from ._schema_types import CancelView, JobView
 from ._submissions import read_batch_order
 from ._views import JOBS, job_path, page, step
 
-_LIST_LIMIT: Final = 100
-_LIST_DEFAULT: Final = 50
+LIST_LIMIT: Final = 100
+LIST_DEFAULT: Final = 50
 _REPLAYED: Final = (b"idempotent-replayed", b"true")
 
 
@@ -51,7 +51,7 @@ async def list_jobs(request: Request) -> Response:
     """`GET /v1/batch`: own jobs, newest first."""
     query = request.query("status", "limit", "cursor")
     status = query.choice("status", JobState)
-    limit = query.whole("limit", least=1, most=_LIST_LIMIT, default=_LIST_DEFAULT) or _LIST_DEFAULT
+    limit = query.whole("limit", least=1, most=LIST_LIMIT, default=LIST_DEFAULT) or LIST_DEFAULT
     cursor = query.text("cursor")
     query.check()
     cursors, asked = request.shared.cursors, f"{JOBS}?status={status or ''}"

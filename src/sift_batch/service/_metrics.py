@@ -31,6 +31,7 @@ GONE: Final = "gone"
 METHODS: Final = ("GET", "HEAD", "POST", "DELETE", OTHER)
 KILLS: Final = ("timeout", "memory", "crashed", "cancelled")
 _SUCCESSES: Final = (200, 202, 204, 304)
+_MAKING_JOBS: Final = ("/v1/batch", "/v1/batch/{id}/rerun")
 _ALARMING: Final = ("500", "503")
 _BUCKETS: Final = (0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 30.0, 60.0)
 _BODY_REFUSALS: Final = frozenset(
@@ -48,7 +49,11 @@ _OPEN: Final = {path: path.decode() for path in sorted({b"/healthz", b"/readyz",
 PATTERNS: Final = (*_PATTERNS.values(), *_OPEN.values(), OTHER)
 """Every route as the label has it."""
 
-CODES: Final = (*sorted({str(code) for code in (*_SUCCESSES, *(k.status for k in KINDS.values()))}), GONE, OTHER)
+CODES: Final = (
+    *sorted({str(code) for code in (*_SUCCESSES, *(k.status for k in KINDS.values()))}),
+    GONE,
+    OTHER,
+)
 """Every status as the label has it."""
 
 
@@ -72,13 +77,17 @@ SERVICE_METRICS: Final[Mapping[str, ServiceMetric]] = MappingProxyType(
         ),
         "sift_batch_auth_failures_total": ServiceMetric("counter", "Requests without a valid key"),
         "sift_batch_worker_kills_total": ServiceMetric(
-            "counter", "Worker processes that read pages and were ended; not of restricted callers", {"reason": KILLS}
+            "counter",
+            "Worker processes that read pages and were ended; not of restricted callers",
+            {"reason": KILLS},
         ),
         "sift_batch_log_tripwire_total": ServiceMetric(
             "counter", "Log lines that looked like they hold an address and were held back; must stay 0"
         ),
         "sift_batch_store_max_bytes": ServiceMetric("gauge", "Bytes that stored jobs may have in all"),
-        "sift_batch_callers_reload_ok": ServiceMetric("gauge", "1 while the callers file as it is now is in force"),
+        "sift_batch_callers_reload_ok": ServiceMetric(
+            "gauge", "1 while the callers file as it is now is in force"
+        ),
         "sift_batch_ready": ServiceMetric("gauge", "1 while work can be taken in, as /readyz says"),
         "sift_batch_build_info": ServiceMetric(
             "gauge", "Always 1; the version is its label", {"version": (sift_batch.__version__,)}
@@ -90,7 +99,8 @@ SERVICE_METRICS: Final[Mapping[str, ServiceMetric]] = MappingProxyType(
 
 def exported_names() -> frozenset[str]:
     """Return the name of every series that a service exports, a histogram's three and not its own."""
-    kinds = {name: metric.kind for name, metric in (*METRICS.items(), *SERVICE_METRICS.items())}
+    kinds = {name: metric.kind for name, metric in METRICS.items()}
+    kinds |= {name: metric.kind for name, metric in SERVICE_METRICS.items()}
     return frozenset(
         name + suffix
         for name, kind in kinds.items()
@@ -160,11 +170,14 @@ def _fits(name: str, part: str) -> bool:
 
 def _served() -> Mapping[str, Mapping[str, tuple[str, ...]]]:
     """Which answers are everyday, by route and method: their series are there from the start."""
-    codes = {"GET": ("200",), "POST": ("200", "202"), "DELETE": ("204",)}
-    served = {
-        label: {method: codes[method] for method in ROUTES[parts]} for parts, label in _PATTERNS.items()
+    served = {_OPEN[path]: {"GET": ("200",)} for path in _OPEN}
+    served |= {
+        label: {method: ("204",) if method == "DELETE" else ("200",) for method in ROUTES[parts]}
+        for parts, label in _PATTERNS.items()
     }
-    return {**served, **{label: {"GET": codes["GET"]} for label in _OPEN.values()}, OTHER: {"GET": ("401", "404")}}
+    for label in _MAKING_JOBS:
+        served[label] = {**served[label], "POST": ("200", "202")}
+    return {**served, OTHER: {"GET": ("401", "404")}}
 
 
 def _named(short: str) -> tuple[str, str]:

@@ -48,7 +48,7 @@ class MetricsApp:
         if not self._names.has(scope["headers"]):
             raise Problem("unknown_host")
         if scope["raw_path"] != _PATH:
-            raise Problem("unknown_path")
+            raise Problem("unknown_path", hint="the metrics are at GET /metrics")
         if scope["method"] not in ("GET", "HEAD"):
             raise not_allowed(_GET)
         await self._look()

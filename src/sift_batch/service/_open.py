@@ -6,7 +6,7 @@ opens it leaves the block when the service is to stop. Next: `_server`, which ta
 
 import secrets
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +19,6 @@ from sift_batch import Gate, Hooks, JobState, Runner, StoreError, open_runner, o
 from sift_batch.fetch import FetchConfig, open_fetcher
 from sift_batch.logs import open_log
 
-from ._addressed import Names
 from ._app import OnError, ServiceApp, make_app
 from ._caller_entries import CallersProblem
 from ._callers import Callers, Taken, open_callers, open_single_user
@@ -28,17 +27,16 @@ from ._counted_store import counted
 from ._cursors import KEY_BYTES
 from ._events import OnEvent, ServerEvent
 from ._events_log import ServiceLog
-from ._listener import Listeners, open_listening
-from ._private_file import make_private, make_private_folder, read_private
+from ._listening import Listeners, open_listening
+from ._metered import open_metered
+from ._private_file import PrivateFileError, make_private, make_private_folder, read_private
 from ._problems import server_answer
 from ._server import serve
 from ._settings import Settings
-from ._traffic import Both, Traffic
+from ._traffic import Both
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
-
-    from ._metrics import ServiceMetrics
 
 STORE_FILE: Final = "jobs.sift"
 CURSOR_KEY_FILE: Final = "cursor-key"
@@ -58,12 +56,13 @@ class Service:
         runner: Runner,
         gate: Gate,
         listeners: Listeners,
-        metrics_listeners: Listeners | None,
+        metrics: Listeners | None,
     ) -> None:
         self.app, self.callers, self.runner, self.gate = app, callers, runner, gate
-        self.host, self.port = listeners.address
-        """Where it listens; the host as it stands in a URL."""
-        self.metrics_address = None if metrics_listeners is None else metrics_listeners.address
+        self.address = listeners.address
+        """Where it listens: the host as it stands in a URL, and the port."""
+        self.port = self.address[1]
+        self.metrics_address = None if metrics is None else metrics.address
         """Where the metrics are, if there are any."""
 
 
@@ -129,24 +128,23 @@ async def open_service(
 
 @asynccontextmanager
 async def _opened(settings: Settings, around: _Around) -> AsyncGenerator[Service]:
-    folder, told = _folder(settings), ServiceLog(open_log(around.log))
+    folder, chosen, gate = _folder(settings), settings.service, settings.gate.make()
+    told = ServiceLog(open_log(around.log))
     send, taken = trio.open_memory_channel[Taken](float("inf"))
     callers = _callers(settings, folder, around, told, send.send_nowait)
-    gate, chosen = settings.gate.make(), settings.service
-    metrics = _metrics(around.registry, gate, settings)
     async with (
         # The addresses first: with one that is taken, the store is left alone.
         open_listening("port", chosen.host, chosen.port) as listeners,
-        _listening_for_metrics(metrics, settings) as metrics_listeners,
+        open_metered(around.registry, settings, gate) as metered,
         open_store(folder / STORE_FILE) as store,
         _fetcher_of(around.fetcher, settings.fetch, gate) as fetch,
         # The server outlives the runner's closing: what is under way is read to its end.
         trio.open_nursery() as serving,
         open_runner(
-            store if metrics is None else counted(store, metrics.hooks.store_error),
+            store if metered is None else counted(store, metered.metrics.hooks.store_error),
             fetch,
             settings.engine,
-            hooks=around.hooks if metrics is None else metrics.hooks,
+            hooks=around.hooks if metered is None else metered.metrics.hooks,
             now=around.now,
             log=around.log,
         ) as runner,
@@ -161,23 +159,40 @@ async def _opened(settings: Settings, around: _Around) -> AsyncGenerator[Service
             config=settings.engine,
             cursor_key=_cursor_key(folder),
             on_error=around.on_error,
-            traffic=told if metrics is None else Both(metrics, told),
+            traffic=told if metered is None else Both(metered.metrics, told),
         )
         stop = trio.Event()
-        on_event = _each(told.server, around.on_event)
-        serving_app = partial(serve, app, listeners.all, stop=stop, answers=server_answer, on_event=on_event)
+        serving_app = partial(
+            serve,
+            app,
+            listeners.all,
+            stop=stop,
+            limits=chosen.limits(),
+            answers=server_answer,
+            on_event=_both(told.server, around.on_event),
+        )
         try:
-            await serving.start(partial(serving_app, limits=chosen.limits()))
-            if metrics is not None and metrics_listeners is not None:
-                await serving.start(_serve_metrics(...))
+            await serving.start(serving_app)
+            if metered is not None:
+                await serving.start(partial(metered.serve, app.health, callers, fetch, stop=stop))
             beside.start_soon(callers.watch)
             beside.start_soon(told.watch)
             beside.start_soon(_end_taken, taken, app, runner)
-            yield Service(app, callers, runner, gate, listeners, metrics_listeners)
+            measured = None if metered is None else metered.listeners
+            yield Service(app, callers, runner, gate, listeners, measured)
         finally:
             app.stop()
             stop.set()
             beside.cancel_scope.cancel()
+
+
+def _both(first: OnEvent, second: OnEvent | None) -> OnEvent:
+    def tell(event: ServerEvent) -> None:
+        first(event)
+        if second is not None:
+            second(event)
+
+    return tell
 
 
 def _fetcher_of(opened: OpenFetcher, config: FetchConfig, gate: Gate) -> AbstractAsyncContextManager[Any]:
@@ -187,14 +202,23 @@ def _fetcher_of(opened: OpenFetcher, config: FetchConfig, gate: Gate) -> Abstrac
 def _callers(
     settings: Settings,
     folder: Path,
-    now: Callable[[], float],
-    on_reload: Callable[[CallersProblem | None], object],
+    around: _Around,
+    told: ServiceLog,
     on_taken: Callable[[Taken], object],
 ) -> Callers:
+    def reloaded(problem: CallersProblem | None) -> None:
+        told.reloaded(problem)
+        if around.on_reload is not None:
+            around.on_reload(problem)
+
+    def take(taken: Taken) -> None:
+        on_taken(taken)
+        told.taken(taken)
+
     path = settings.service.callers
     if path is None:
-        return open_single_user(folder, now=now, on_reload=on_reload, on_taken=on_taken)
-    return open_callers(Path(path), now=now, on_reload=on_reload, on_taken=on_taken)
+        return open_single_user(folder, now=around.now, on_reload=reloaded, on_taken=take)
+    return open_callers(Path(path), now=around.now, on_reload=reloaded, on_taken=take)
 
 
 def _folder(settings: Settings) -> Path:
@@ -207,8 +231,12 @@ def _folder(settings: Settings) -> Path:
 
 def _cursor_key(folder: Path) -> bytes:
     path = folder / CURSOR_KEY_FILE
-    make_private(path, secrets.token_bytes(KEY_BYTES))
-    key, _ = read_private(path, limit=KEY_BYTES)
+    try:
+        make_private(path, secrets.token_bytes(KEY_BYTES))
+        key, _ = read_private(path, limit=KEY_BYTES)
+    except PrivateFileError:
+        text = f"its file {CURSOR_KEY_FILE} can't be made or used; remove it, and see that there is room"
+        raise StoreError(text) from None
     # A file that was cut short is no secret.
     return key if len(key) == KEY_BYTES else secrets.token_bytes(KEY_BYTES)
 

@@ -13,6 +13,7 @@ from ._problems import BadItem, Problem
 
 S = TypeVar("S", bound=enum.StrEnum)
 
+LARGEST: Final = 10**18 - 1
 _WHOLE: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 _MAX_FIELDS: Final = 20
 

@@ -15,7 +15,7 @@ from ._problems import BadItem, Problem
 MAX_URL: Final = 8_192
 MAX_CHARS: Final = 10_000_000
 _MAX_TEXT: Final = 8_192
-_MAX_AGE: Final = 10**10
+MAX_AGE: Final = 10**10
 _LISTED: Final = 200  # more bad items than that help nobody
 _TEXTS: Final = ("mode", "question", "pages", "grep", "jq")
 _OPTIONS: Final = frozenset({*_TEXTS, "context", "recover"})
@@ -108,8 +108,8 @@ class _Reading:
             return None
         if isinstance(value, bool) or not isinstance(value, int | float):
             self.bad(pointer, "type", "must be a number of seconds")
-        elif not 0 <= value <= _MAX_AGE:
-            self.bad(pointer, "range", f"must be from 0 to {_MAX_AGE:,}")
+        elif not 0 <= value <= MAX_AGE:
+            self.bad(pointer, "range", f"must be from 0 to {MAX_AGE:,}")
         else:
             return value
         return None
@@ -117,6 +117,8 @@ class _Reading:
     def count(self, value: Any, pointer: str) -> int | None:
         if value is None:
             return None
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)  # JSON has one kind of number: 1.0 is a whole one
         if type(value) is not int:
             self.bad(pointer, "type", "must be a whole number")
         elif not 1 <= value <= MAX_CHARS:
