@@ -18,7 +18,9 @@ def codes() -> str:
         f"| `{code}` | {kind.status} | {'yes' if kind.retryable else 'no'} | {kind.title} | {kind.http} |"
         for code, kind in KINDS.items()
     ]
-    return "\n".join(["| code | status | again | what it means | what to do |", "|---|---|---|---|---|", *rows])
+    return "\n".join(
+        ["| code | status | again | what it means | what to do |", "|---|---|---|---|---|", *rows]
+    )
 
 
 TABLES: dict[str, tuple[Path, Callable[[], str]]] = {"codes": (DOCS / "service.md", codes)}

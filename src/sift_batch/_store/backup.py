@@ -33,6 +33,13 @@ _IN_THE_WAY: Final = (
 _JOBS: Final = "SELECT count(*), coalesce(sum(version), 0) FROM batch_job"
 
 
+class BackupExistsError(StoreError):
+    """There is a file of the backup's name already, or a log of one beside it."""
+
+    def __init__(self) -> None:
+        super().__init__("there is a file of this name, or beside it a log of one; choose another name")
+
+
 @dataclass(frozen=True, slots=True)
 class Backup:
     """A backup that was made: its file, its size in bytes, and the jobs in it."""
@@ -88,7 +95,7 @@ def _place(source: Path, destination: Path, *, replace: bool) -> Path:
     if found is not None and not stat.S_ISREG(found.st_mode):
         raise StoreError("there is something else than a file of this name; choose another name")
     if in_the_way and not replace:
-        raise StoreError(_IN_THE_WAY)
+        raise BackupExistsError
     return destination
 
 
@@ -160,13 +167,13 @@ def _name_new(draft: Path, destination: Path) -> None:
     try:
         os.link(draft, destination)
     except FileExistsError:
-        raise StoreError(_IN_THE_WAY) from None
+        raise BackupExistsError from None
     except OSError:
         # No hard links here: the name is taken with an empty file first, which nobody else can have.
         try:
             os.close(os.open(destination, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _OWNER_ONLY))
         except FileExistsError:
-            raise StoreError(_IN_THE_WAY) from None
+            raise BackupExistsError from None
         draft.replace(destination)
 
 

@@ -65,7 +65,8 @@ async def back_up_store(
     it was before; a process that is killed may leave a folder `.sift-backup-…` beside it. With `replace` a
     file at `destination` is written over, in one step, unless it is a store that somebody owns.
 
-    `on_progress(done, all)` hears of bytes, in the thread that works. Raises `StoreError`.
+    `on_progress(done, all)` hears of bytes, in the thread that works. Raises `StoreError`, and its
+    subclass `BackupExistsError` when something would have been written over.
     """
     return await in_thread(partial(_back_up, path, Path(destination), replace, on_progress))
 

@@ -16,6 +16,7 @@ from typing import Final
 from sift_batch import StoreError
 
 from .._store.audit import Audit
+from .._store.backup import BackupExistsError
 from .._store.beside import back_up_store, check_store, count_store
 from ..service._settings import Settings, SettingsError, load_settings
 from .db_tables import audit_text, audit_view, bytes_text, figures_text, figures_view
@@ -130,6 +131,9 @@ def _named(path: Path, destination: Path | None = None) -> Iterator[None]:
     """Say which store an error is about."""
     try:
         yield
+    except BackupExistsError:
+        taken = f"{destination}: there is a file of this name, or beside it a log of one"
+        raise Refused(f"{taken}; choose another name, or pass --force to write over it", 2) from None
     except StoreError as error:
         about = path if destination is None else f"{path} to {destination}"
         raise Refused(f"{about}: {error.args[0]}", 3) from None

@@ -59,8 +59,8 @@ Examples:
 \b
 Exit codes:
   0  the backup is there and sound
-  2  a flag or a setting is wrong
-  3  DEST is there already, the disk is full, or the store can't be read; nothing was left behind
+  2  a flag or a setting is wrong, or DEST is there already
+  3  the disk is full, or the store can't be read; nothing was left behind
 """
 
 
