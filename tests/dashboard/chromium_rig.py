@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -85,13 +85,15 @@ def started() -> Iterator[Chromium]:
         try:
             yield Chromium(to_it, from_it)
         finally:
+            with suppress(OSError):
+                os.write(to_it, b'{"id":0,"method":"Browser.close"}\0')
             os.close(to_it)
-            os.close(from_it)
             try:
                 process.wait(5)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait(5)
+            os.close(from_it)
 
 
 class _Wire:

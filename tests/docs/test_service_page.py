@@ -13,8 +13,8 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import made_tables
 import pytest
-import service_page
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "service.md"
@@ -22,11 +22,11 @@ README = ROOT / "README.md"
 PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 
-@pytest.mark.parametrize("mark", service_page.TABLES)
+@pytest.mark.parametrize("mark", made_tables.TABLES)
 def test_a_table_is_what_the_code_says(mark: str) -> None:
-    """`python tests/docs/service_page.py` would change nothing."""
-    page, make = service_page.TABLES[mark]
-    assert service_page.section(page, mark)[0] == make() + "\n"
+    """`python tests/docs/made_tables.py` would change nothing."""
+    page, make = made_tables.TABLES[mark]
+    assert made_tables.section(page, mark)[0] == make() + "\n"
 
 
 class _Pages(http.server.SimpleHTTPRequestHandler):

@@ -18,6 +18,7 @@ from api_rig import Client
 from sift_batch.service._keys import digest_of, digest_text
 
 COMMAND = (sys.executable, "-m", "sift_batch")
+PROGRAM = (sys.executable, str(Path(__file__).with_name("serve_program.py")))
 LOOPBACK = ("--allow", "127.0.0.0/8", "--ports", "any")
 _READY = re.compile(r"listening on http://([^ ]+):([0-9]+) metrics http://([^ ]+):([0-9]+)\n")
 
@@ -97,7 +98,7 @@ async def served(
     errors = folder / f"stderr-{time.monotonic_ns()}.log"
     args = [*command, "serve", "--data", "data", "--port", "0", "--metrics-port", "0", *LOOPBACK, *flags]
     with errors.open("wb") as out:
-        process = subprocess.Popen(
+        process = subprocess.Popen(  # noqa: ASYNC220 - quick, and its end is waited for without Trio too
             args, cwd=folder, env=environment(**(env or {})), stdout=subprocess.PIPE, stderr=out, **options
         )
     assert process.stdout is not None
@@ -111,23 +112,21 @@ async def served(
         process.stdout.close()
 
 
-async def refused(
-    folder: Path, *flags: str, env: dict[str, str] | None = None, command: tuple[str, ...] = COMMAND
-) -> tuple[int, list[str]]:
-    """Start a service that does not start; return its exit code and what it writes that is no JSON."""
-    args = [*command, "serve", *flags]
-    with trio.fail_after(20):
+async def refused(folder: Path, *starts: tuple[str, ...], **env: str) -> list[tuple[int, list[str]]]:
+    """Start services that don't start; return their exit codes and what they write that is no log line."""
+    with trio.fail_after(30):
         done = await trio.run_process(
-            args,
+            PROGRAM,
+            stdin=json.dumps([["serve", *flags] for flags in starts]).encode(),
             cwd=folder,
-            env=environment(**(env or {})),
+            env=environment(SERVE_FORKS="1", **env),
             capture_stdout=True,
-            capture_stderr=True,
-            check=False,
         )
-    assert done.stdout == b""
-    lines = [line for line in done.stderr.decode().splitlines() if not line.startswith("{")]
-    return done.returncode, lines
+    found = []
+    for code, out, err in json.loads(done.stdout):
+        assert out == ""
+        found.append((code, [line for line in err.splitlines() if '"event":' not in line]))
+    return found
 
 
 def entry(name: str, key: str, caller_class: str = "fleet") -> str:
@@ -165,6 +164,9 @@ class Site:
                 if not data:
                     return
                 head += data
+                if head.startswith(b"\x16"):  # who speaks TLS to it learns at once that it does not
+                    await stream.send_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                    return
             path = head.split(b" ", 2)[1].decode()
             self.asked.append(path)
             await self._answer(stream, path.split("/")[1].partition("?")[0], path)
@@ -181,7 +183,10 @@ class Site:
             await self.let_go.wait()
         if kind == "reset":
             return
-        status, headers = {"404": "404 Not Found", "403": "403 Forbidden", "500": "500 Oh No"}.get(kind, "200 OK"), ""
+        status, headers = (
+            {"404": "404 Not Found", "403": "403 Forbidden", "500": "500 Oh No"}.get(kind, "200 OK"),
+            "",
+        )
         body = f"<html><head><title>{word}</title></head><body><p>{word} to be read</p></body></html>"
         kinds = {"json": "application/json", "pdf": "application/pdf", "odd": f"text/{word}"}
         if kind == "json":
@@ -201,7 +206,7 @@ async def site() -> AsyncIterator[Site]:
     """Serve a site round a block."""
     made = Site()
     async with trio.open_nursery() as tasks:
-        listeners = await trio.open_tcp_listeners(0, host="0.0.0.0")  # noqa: S104 - all of 127.0.0.0/8
+        listeners = await trio.open_tcp_listeners(0, host="0.0.0.0")  # all of 127.0.0.0/8
         made.port = listeners[0].socket.getsockname()[1]
         tasks.start_soon(trio.serve_listeners, made.answer, listeners)
         yield made

@@ -1,7 +1,6 @@
 """`sift-batch serve` as a process: it starts, says where it listens, is stopped, killed and reloaded."""
 
 import json
-import os
 import resource
 import signal
 import socket
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 import trio
 from api_rig import ANN, BOB, Client
-from serve_rig import LOOPBACK, Served, entry, eventually, refused, served, site, write_callers
+from serve_rig import LOOPBACK, PROGRAM, entry, environment, eventually, refused, served, site, write_callers
 
 pytestmark = pytest.mark.real
 
@@ -23,10 +22,8 @@ async def test_it_says_where_it_listens_and_ends_with_0(tmp_path: Path) -> None:
         async with served(tmp_path) as service:
             assert (await service.client().get("/v1/batch")).status == 200
             assert (await Client(service.port, None).get("/readyz")).status == 200
-            limits = Path(f"/proc/{service.process.pid}/limits")
-            if limits.exists():
-                (core,) = (line for line in limits.read_text().splitlines() if "core file" in line)
-                assert core.split()[4:6] == ["0", "0"]
+            if hasattr(resource, "prlimit"):
+                assert resource.prlimit(service.process.pid, resource.RLIMIT_CORE) == (0, 0)
             assert await service.stop(number) == 0
             assert service.process.stdout is not None
             assert service.process.stdout.read() == b""
@@ -43,7 +40,9 @@ async def test_it_says_where_it_listens_and_ends_with_0(tmp_path: Path) -> None:
                 "service.stopped",
             ]
             ports = (service.port, service.metrics_port)
-            assert [(line["port"], line["metrics_port"]) for line in service.named("service.ready")] == [ports]
+            assert [(line["port"], line["metrics_port"]) for line in service.named("service.ready")] == [
+                ports
+            ]
             assert service.named("service.stopping")[0]["signal"] == number.name
             assert stat.S_IMODE(service.data.stat().st_mode) == 0o700
 
@@ -150,7 +149,9 @@ async def test_the_callers_are_read_again_on_sighup(tmp_path: Path) -> None:
         assert (await bob.get("/v1/batch")).status == 200
         await eventually(lambda: service.named("job.ended"))
         assert service.named("job.ended")[0]["outcome"] == "cancelled"
-        assert service.named("callers.taken")[0] | {"callers": 1, "keys": 1} == service.named("callers.taken")[0]
+        assert (
+            service.named("callers.taken")[0] | {"callers": 1, "keys": 1} == service.named("callers.taken")[0]
+        )
         assert service.named("callers.reloaded")
         metrics = await service.metrics()
         assert metrics["sift_batch_callers_reload_ok"] == 1
@@ -200,20 +201,10 @@ async def test_what_keeps_it_from_starting_is_one_line(tmp_path: Path) -> None:
             "ca file": (2, (*free, *data, "--ca-file", "file"), "ca_file"),
             "no such host": (2, (*free, *data, "--host", "a b"), "--host"),
         }
-        found: dict[str, tuple[int, list[str]]] = {}
-        limit = trio.CapacityLimiter(3)
-
-        async def run(name: str, flags: tuple[str, ...]) -> None:
-            async with limit:
-                found[name] = await refused(tmp_path, *flags)
-
-        async with trio.open_nursery() as tasks:
-            for name, (_, flags, _) in cases.items():
-                tasks.start_soon(run, name, flags)
-            tasks.start_soon(run, "two", (*free, "--bogus", "1"))
-    for name, (code, _, word) in cases.items():
-        assert found[name][0] == code, (name, found[name])
-        (line,) = found[name][1]
+        found = await refused(tmp_path, *(flags for _, flags, _ in cases.values()))
+    for (name, (code, _, word)), (given, lines) in zip(cases.items(), found, strict=True):
+        assert given == code, (name, lines)
+        (line,) = lines
         assert line.startswith("sift-batch: "), line
         assert word in line, (name, line)
 
@@ -221,30 +212,33 @@ async def test_what_keeps_it_from_starting_is_one_line(tmp_path: Path) -> None:
 async def test_it_does_not_start_with_sslkeylogfile(tmp_path: Path) -> None:
     """The keys of its connections would be written down."""
     keys = tmp_path / "keys"
-    code, lines = await refused(tmp_path, "--data", "d", env={"SSLKEYLOGFILE": str(keys)})
+    ((code, lines),) = await refused(tmp_path, ("--data", "d"), SSLKEYLOGFILE=str(keys))
     assert (code, len(lines)) == (2, 1)
     assert "SSLKEYLOGFILE" in lines[0]
     assert not keys.exists()
     assert not (tmp_path / "d").exists()
 
 
+async def test_it_says_which_extra_is_missing(tmp_path: Path) -> None:
+    """One line, with the command that installs it."""
+    done = await trio.run_process(
+        [*PROGRAM, "serve", "--data", "d"],
+        cwd=tmp_path,
+        env=environment(SERVE_WITHOUT="prometheus_client"),
+        capture_stderr=True,
+        check=False,
+    )
+    said = done.stderr.decode().splitlines()[-1]
+    assert (done.returncode, said.startswith("sift-batch: ")) == (2, True)
+    assert "pip install 'sift-batch[service]'" in said
+
+
 async def test_all_bad_settings_are_told(tmp_path: Path) -> None:
     """One line for each, whichever source they are from, and as objects with `--json`."""
     (tmp_path / "sift.toml").write_text("[gate]\ntotal = 0\n")
     flags = ("--config", "sift.toml", "--port", "x", "--allow", "10.0.0.0/99", "--json")
-    args = ("serve", *flags)
-    from serve_rig import COMMAND, environment
-
-    done = await trio.run_process(
-        [*COMMAND, *args],
-        cwd=tmp_path,
-        env=environment(SIFT_BATCH_ENGINE_TTL="soon"),
-        capture_stdout=True,
-        capture_stderr=True,
-        check=False,
-    )
-    told = [json.loads(line)["error"] for line in done.stderr.splitlines()]
-    assert done.returncode == 2
-    assert len(told) == 4
+    ((code, lines),) = await refused(tmp_path, flags, SIFT_BATCH_ENGINE_TTL="soon")
+    told = [json.loads(line)["error"] for line in lines]
+    assert (code, len(told)) == (2, 4)
     for word in ("sift.toml, line 2: gate.total", "SIFT_BATCH_ENGINE_TTL", "--port", "--allow"):
         assert any(line.startswith(word) for line in told), (word, told)

@@ -103,19 +103,22 @@ class _Found:
 
 
 def audit(connection: sqlite3.Connection, on_progress: OnProgress = lambda _done, _all: None) -> Audit:
-    """Check everything; `on_progress` hears of targets. The transaction it begins ends with the connection.
-
-    Raises what sqlite3 raises for what is past reading.
-    """
+    """Check everything; `on_progress` hears of targets. It begins a transaction, and leaves it open."""
     connection.execute("BEGIN")
     found = _Found()
     # The first look pins the moment that all the others see.
-    targets = _number(connection, "SELECT count(*) FROM batch_target")
+    version = _number(connection, "PRAGMA user_version")
     _check_pages(connection, found)
-    jobs = _check_jobs(connection, found)
-    _check_targets(connection, found, targets, on_progress)
+    jobs = targets = 0
+    try:
+        jobs = _number(connection, "SELECT count(*) FROM batch_job")
+        targets = _number(connection, "SELECT count(*) FROM batch_target")
+        _check_jobs(connection, found)
+        _check_targets(connection, found, targets, on_progress)
+    except sqlite3.DatabaseError as error:
+        _add_damage(error, found)
     return Audit(
-        version=_number(connection, "PRAGMA user_version"),
+        version=version,
         journal_mode=str(connection.execute("PRAGMA journal_mode").fetchone()[0]),
         page_size=_number(connection, "PRAGMA page_size"),
         pages=_number(connection, "PRAGMA page_count"),
@@ -126,14 +129,26 @@ def audit(connection: sqlite3.Connection, on_progress: OnProgress = lambda _done
     )
 
 
+def _add_damage(error: sqlite3.DatabaseError, found: _Found) -> None:
+    """Take in that pages can't be read. Whatever else SQLite says is not about the store."""
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_CORRUPT:
+        raise error
+    if "pages" not in found.by_kind:
+        found.add("pages")
+
+
 def _number(connection: sqlite3.Connection, statement: str) -> int:
     return int(connection.execute(statement).fetchone()[0])
 
 
 def _check_pages(connection: sqlite3.Connection, found: _Found) -> None:
-    for (line,) in connection.execute("PRAGMA integrity_check(100)").fetchall():
-        if line != "ok":
-            found.add("pages", note=line)
+    try:
+        # One by one: on badly damaged pages it says what it knows, and then fails.
+        for (line,) in connection.execute("PRAGMA integrity_check(100)"):
+            if line != "ok":
+                found.add("pages", note=line)
+    except sqlite3.DatabaseError as error:
+        _add_damage(error, found)
     for _ in connection.execute("PRAGMA foreign_key_check").fetchall():
         found.add("foreign_keys")
     # Without it freed pages never go back to the disk, and a runner refuses the file.
@@ -148,11 +163,9 @@ def _check_pages(connection: sqlite3.Connection, found: _Found) -> None:
         found.add("settings", note="the version is a newer one")
 
 
-def _check_jobs(connection: sqlite3.Connection, found: _Found) -> int:
+def _check_jobs(connection: sqlite3.Connection, found: _Found) -> None:
     counted: dict[object, tuple[Any, ...]] = {row[0]: row[1:] for row in connection.execute(_COUNTED)}
-    number = 0
     for job_id, *row in connection.execute(_ALL_JOBS):
-        number += 1
         try:
             job = job_from(tuple(row))
         except (ValueError, KeyError):
@@ -163,7 +176,6 @@ def _check_jobs(connection: sqlite3.Connection, found: _Found) -> int:
         found.add("orphans", job_id)
     for (job_id,) in connection.execute(_STILL_THERE):
         found.add("gone", job_id)
-    return number
 
 
 def _check_job(job: Job, counted: tuple[Any, ...], found: _Found) -> None:

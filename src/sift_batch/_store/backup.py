@@ -30,6 +30,8 @@ _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _IN_THE_WAY: Final = (
     "there is a file of this name, or beside it a log of one; choose another name or replace it"
 )
+_FULL: Final = "the disk of the backup is full; make room, or choose another disk"
+_UNWRITABLE: Final = "the backup can't be written; check its folder and its disk"
 _JOBS: Final = "SELECT count(*), coalesce(sum(version), 0) FROM batch_job"
 
 
@@ -109,12 +111,8 @@ def _check_room(reader: sqlite3.Connection, destination: Path) -> None:
 
 
 def _make_folder(destination: Path) -> Path:
-    try:
+    with _at_destination():
         return Path(tempfile.mkdtemp(prefix=_DRAFT_FOLDER, dir=destination.parent))
-    except OSError as exc:
-        raise StoreError(
-            "nothing can be written in the folder of the backup; check its permissions and the disk"
-        ) from exc
 
 
 def _copy(reader: sqlite3.Connection, draft: Path, on_progress: Callable[[int, int], object]) -> None:
@@ -181,11 +179,13 @@ def _name_new(draft: Path, destination: Path) -> None:
 def _at_destination() -> Iterator[None]:
     """Tell trouble with the backup's file from trouble with the store."""
     try:
-        with files.reported():
-            yield
-    except StoreError as error:
-        cause = error.__cause__
-        code = getattr(cause, "sqlite_errorcode", 0) & 0xFF
-        if code == sqlite3.SQLITE_FULL or getattr(cause, "errno", 0) in _NO_ROOM:
-            raise StoreError("the disk of the backup is full; make room, or choose another disk") from cause
-        raise
+        yield
+    except OSError as exc:
+        name = errno.errorcode.get(exc.errno or 0, type(exc).__name__)
+        raise StoreError(_FULL if exc.errno in _NO_ROOM else f"{_UNWRITABLE} ({name})") from exc
+    except sqlite3.Error as exc:
+        code = getattr(exc, "sqlite_errorcode", 0) & 0xFF
+        if code == sqlite3.SQLITE_CORRUPT:
+            raise StoreError("this store is damaged; restore it from a backup") from exc
+        name = getattr(exc, "sqlite_errorname", type(exc).__name__)
+        raise StoreError(_FULL if code == sqlite3.SQLITE_FULL else f"{_UNWRITABLE} ({name})") from exc

@@ -77,7 +77,7 @@ class Figures:
 def figures(connection: sqlite3.Connection, *, now: int, ttl: float, max_bytes: int, victims: int) -> Figures:
     """Count, and look who would go next: at most `victims` of them. `ttl` is the runner's.
 
-    The transaction it begins ends with the connection.
+    It begins a transaction, and leaves it open.
     """
     connection.execute("BEGIN")
     times = {"now": now, "ahead": now + ttl, "oldest": now - ttl}

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 import click
+from click.shell_completion import CompletionItem
 
 _HELP = """Fetch a series of pages, politely and durably.
 
@@ -55,6 +56,12 @@ class _Commands(click.Group):
         command = import_module(f"{__package__}.{cmd_name}_flags").command
         assert isinstance(command, click.Command)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        names = [CompletionItem(name, help=text) for name, text in COMMANDS.items()]
+        found = [item for item in names if item.value.startswith(incomplete)]
+        # Past the group's own way, which imports each command for its help.
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

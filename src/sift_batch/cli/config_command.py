@@ -9,6 +9,7 @@ import json
 import os
 import re
 import ssl
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -21,6 +22,7 @@ from .escape import visible
 from .plan import Refused
 from .process import seal_process
 from .screen import Screen, counted
+from .serve_command import _allowed
 from .standard_output import write_out
 
 HIDDEN: Final = "***"
@@ -32,11 +34,19 @@ _PASSWORD: Final = re.compile(r"(?<=://)[^/?#]*@")
 _QUERY_VALUE: Final = re.compile(r"(?<==)(?!\{url\})[^&#]+")
 
 
-def show_command(config: Path | None, *, as_toml: bool, quiet: bool, as_json: bool) -> int:
+def show_command(
+    config: Path | None,
+    flags: Mapping[str, object],
+    *,
+    allow: Sequence[str] = (),
+    as_toml: bool = False,
+    quiet: bool = False,
+    as_json: bool = False,
+) -> int:
     """Run `config show` and return its exit code."""
     seal_process()
     screen = Screen(quiet=quiet, as_json=as_json)
-    settings = _load(config, screen)
+    settings = _load(config, {**flags, **_allowed(allow)}, screen)
     if settings is None:
         return 2
     rows = [_public(row) for row in settings.rows()]
@@ -54,11 +64,18 @@ def show_command(config: Path | None, *, as_toml: bool, quiet: bool, as_json: bo
     return 0
 
 
-def check_command(config: Path | None, *, quiet: bool, as_json: bool) -> int:
+def check_command(
+    config: Path | None,
+    flags: Mapping[str, object],
+    *,
+    allow: Sequence[str] = (),
+    quiet: bool = False,
+    as_json: bool = False,
+) -> int:
     """Run `config check` and return its exit code."""
     seal_process()
     screen = Screen(quiet=quiet, as_json=as_json)
-    settings = _load(config, screen)
+    settings = _load(config, {**flags, **_allowed(allow)}, screen)
     if settings is None:
         return 2
     wrong = _wrong_files(settings)
@@ -71,9 +88,9 @@ def check_command(config: Path | None, *, quiet: bool, as_json: bool) -> int:
     return 0
 
 
-def _load(config: Path | None, screen: Screen) -> Settings | None:
+def _load(config: Path | None, flags: Mapping[str, object], screen: Screen) -> Settings | None:
     try:
-        return load_settings(config, os.environ)
+        return load_settings(config, os.environ, flags)
     except SettingsError as error:
         for problem in error.problems:
             _complain(problem, screen)

@@ -1,15 +1,17 @@
 """Which flags has `config`? Next: `config_command`."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from .flags import Command, output_flags
+from .flags import output_flags
+from .setting_flags import given_settings, setting_flags
 
 _HELP = """Show or check the settings in force.
 
 A setting has its default, unless the TOML file --config has it; the environment (SIFT_BATCH_ENGINE_TTL and
-so on) wins over the file, and a flag of a command over both.
+so on) wins over the file, and a flag over both. The flags are those of `serve`.
 """
 
 _SHOW_HELP = """Show each setting, its value, and where that came from.
@@ -20,7 +22,8 @@ output holds no secret: of the URL of fetch.archive, a password and the values o
 \b
 Examples:
   sift-batch config show
-  sift-batch config show --config sift-batch.toml --json
+  sift-batch config show --config sift-batch.toml --port 9000
+  sift-batch config show --json
   sift-batch config show --toml >sift-batch.toml
 """
 
@@ -39,13 +42,6 @@ Exit codes:
 """
 
 
-def _source_flags(command: Command) -> Command:
-    """Add the flag that says where settings are."""
-    return click.option(
-        "--config", type=click.Path(path_type=Path), metavar="FILE", help="Take settings from this TOML file."
-    )(command)
-
-
 @click.group(help=_HELP, short_help="Show or check the settings in force.")
 def command() -> None:
     """Take the flags that stand before a command."""
@@ -53,22 +49,26 @@ def command() -> None:
 
 @command.command(help=_SHOW_HELP, short_help="Show each setting and where it came from.")
 @click.option("--toml", "as_toml", is_flag=True, help="Write a settings file.")
-@_source_flags
+@setting_flags
 @output_flags
-def show(as_toml: bool, config: Path | None, quiet: bool, as_json: bool) -> int:
+def show(
+    as_toml: bool, config: Path | None, allow: tuple[str, ...], quiet: bool, as_json: bool, **flags: Any
+) -> int:
     """Hand the flags on."""
     from .config_command import show_command
 
     if as_toml and as_json:
         raise click.UsageError("--toml and --json are two forms of one output; give one of them.")
-    return show_command(config, as_toml=as_toml, quiet=quiet, as_json=as_json)
+    return show_command(
+        config, given_settings(flags), allow=allow, as_toml=as_toml, quiet=quiet, as_json=as_json
+    )
 
 
 @command.command(help=_CHECK_HELP, short_help="Check the settings.")
-@_source_flags
+@setting_flags
 @output_flags
-def check(config: Path | None, quiet: bool, as_json: bool) -> int:
+def check(config: Path | None, allow: tuple[str, ...], quiet: bool, as_json: bool, **flags: Any) -> int:
     """Hand the flags on."""
     from .config_command import check_command
 
-    return check_command(config, quiet=quiet, as_json=as_json)
+    return check_command(config, given_settings(flags), allow=allow, quiet=quiet, as_json=as_json)

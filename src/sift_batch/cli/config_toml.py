@@ -11,7 +11,7 @@ from typing import Final
 from ..service._fields import Field, Kind, all_fields, allowed
 from ..service._settings import SettingRow
 
-_HEAD: Final = """# Settings of sift-batch, for `sift-batch serve --config FILE`. What is commented out has its default.
+_HEAD: Final = """# Settings for `sift-batch serve --config FILE`. What is commented out has its default.
 # The environment wins over this file (SIFT_BATCH_ENGINE_TTL and so on), and flags over both.
 # `sift-batch config check --config FILE` says what is wrong with it.
 """

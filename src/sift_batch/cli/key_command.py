@@ -15,6 +15,7 @@ from sift_batch import CallerClass
 
 from ..service._caller_entries import CallersError
 from ..service._new_entry import NewKey, make_key
+from .output import cant_write
 from .plan import Refused
 from .process import seal_process
 from .screen import Screen
@@ -101,7 +102,7 @@ def _sync_output() -> None:
     except OSError as error:
         # A pipe or a terminal has nothing to wait for.
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
-            raise Refused(f"standard output can't be written ({os.strerror(error.errno)})", 3) from None
+            raise Refused(cant_write(error), 3) from None
 
 
 def _give_key(made: NewKey, *, as_json: bool) -> None:

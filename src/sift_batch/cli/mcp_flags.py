@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from .flags import fetch_flags, output_flags, server_flags
+from .remote_flags import Remote, remote_flags
 
 _HELP = """Serve the tools of a batch to an agent: the Model Context Protocol over stdin and stdout.
 
@@ -36,7 +36,6 @@ Exit codes:
 
 
 @click.command(help=_HELP)
-@server_flags
 @click.option(
     "--data",
     metavar="DIR",
@@ -45,30 +44,18 @@ Exit codes:
 @click.option(
     "--config", type=click.Path(path_type=Path), metavar="FILE", help="With --data: read settings from FILE."
 )
-@fetch_flags
-@output_flags
-def command(  # one parameter for each flag
-    server: str | None,
-    key_file: Path | None,
-    data: str | None,
-    config: Path | None,
-    allow: tuple[str, ...],
-    ports: str | None,
-    ca_file: Path | None,
-    quiet: bool,
-    as_json: bool,
+@click.option("--ports", metavar="any|N,N", help="Ports that may be called; 80 and 443 if not given.")
+@click.option(
+    "--allow",
+    multiple=True,
+    metavar="NETWORK|NAME|.SUFFIX",
+    help="Allow a private network, or a name of one; may be given again.",
+)
+@remote_flags
+def command(
+    data: str | None, config: Path | None, allow: tuple[str, ...], ports: str | None, remote: Remote
 ) -> int:
     """Hand the flags on."""
     from .mcp_command import mcp_command
 
-    return mcp_command(
-        server,
-        key_file=key_file,
-        data=data,
-        config=config,
-        allow=allow,
-        ports=ports,
-        ca_file=ca_file,
-        quiet=quiet,
-        as_json=as_json,
-    )
+    return mcp_command(remote, data=data, config=config, allow=allow, ports=ports)

@@ -45,6 +45,11 @@ class Screen:
         except (OSError, ValueError):
             return False
 
+    @property
+    def draws(self) -> bool:
+        """Whether there is a bar now."""
+        return self._bar is not None
+
     def note(self, text: str) -> None:
         """Say something that is good to know."""
         if not self._quiet:
@@ -54,10 +59,18 @@ class Screen:
         """Say what went wrong and what to do, in one line."""
         self._say(f"{PROGRAM}: {text}", error=text, **fields)
 
+    def summary(self, fields: dict[str, Any]) -> None:
+        """Write one JSON object that says how it went, unless quiet."""
+        if not self._quiet:
+            self._write_out(json.dumps(fields))
+
     def _say(self, text: str, **fields: Any) -> None:
+        self._write_out(json.dumps(fields) if self._as_json else visible(text))
+
+    def _write_out(self, line: str) -> None:
         self.make_way()
         try:
-            click.echo(json.dumps(fields) if self._as_json else visible(text), err=True)
+            click.echo(line, err=True)
         except OSError:
             # Nobody reads standard error any more; that is no reason to stop.
             return

@@ -5,6 +5,7 @@ start. What the service is made of is `service/_open`'s business.
 """
 
 import json
+import logging
 import os
 import resource
 import signal
@@ -51,6 +52,9 @@ def serve_command(
     """Run the service until a signal, and return the exit code."""
     # First of all: whatever fails from here on must not say a target aloud.
     sift_batch.seal_logging()
+    # What libraries log of a fetch below a warning would tell how it went, also a restricted caller's.
+    # Our own events don't come this way.
+    logging.disable(logging.INFO)
     screen = Screen(quiet=quiet, as_json=as_json)
     try:
         _close_ways_out()

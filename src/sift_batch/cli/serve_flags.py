@@ -1,10 +1,12 @@
 """Which flags has `sift-batch serve`? Next: `serve_command`."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from .flags import fetch_flags, output_flags
+from .flags import output_flags
+from .setting_flags import given_settings, setting_flags
 
 _HELP = """Run the HTTP service: jobs are submitted, followed and read over HTTP, and kept in a folder.
 
@@ -37,50 +39,10 @@ Exit codes:
 
 
 @click.command(help=_HELP)
-@click.option("--data", metavar="DIR", help="Folder for the store and the keys; made if there is none.")
-@click.option("--host", metavar="HOST", help="Address to listen on; 127.0.0.1 if not given.")
-@click.option("--port", metavar="PORT", help="Port to listen on, 0 for a free one; 8080 if not given.")
-@click.option("--metrics-host", metavar="HOST", help="Address to give metrics on; 127.0.0.1 if not given.")
-@click.option(
-    "--metrics-port", metavar="PORT", help="Port to give metrics on, 0 for a free one; 18081 if not given."
-)
-@click.option("--callers", metavar="FILE", help="File of who may call, as `sift-batch key new` writes it.")
-@click.option(
-    "--server-name",
-    multiple=True,
-    metavar="NAME",
-    help="Name that clients call the service by; may be given again.",
-)
-@click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="Read settings from FILE.")
-@fetch_flags
+@setting_flags
 @output_flags
-def command(  # one parameter for each flag
-    data: str | None,
-    host: str | None,
-    port: str | None,
-    metrics_host: str | None,
-    metrics_port: str | None,
-    callers: str | None,
-    server_name: tuple[str, ...],
-    config: Path | None,
-    allow: tuple[str, ...],
-    ports: str | None,
-    ca_file: Path | None,
-    quiet: bool,
-    as_json: bool,
-) -> int:
+def command(config: Path | None, allow: tuple[str, ...], quiet: bool, as_json: bool, **flags: Any) -> int:
     """Hand the flags on."""
     from .serve_command import serve_command
 
-    flags = {
-        "service.data": data,
-        "service.host": host,
-        "service.port": port,
-        "service.metrics_host": metrics_host,
-        "service.metrics_port": metrics_port,
-        "service.callers": callers,
-        "service.server_name": server_name,
-        "fetch.ports": ports,
-        "fetch.ca_file": None if ca_file is None else str(ca_file),
-    }
-    return serve_command(config, flags, allow=allow, quiet=quiet, as_json=as_json)
+    return serve_command(config, given_settings(flags), allow=allow, quiet=quiet, as_json=as_json)

@@ -1,30 +1,34 @@
-"""How does a short answer reach standard output, so that it is noticed when it does not?
+"""How does a short answer reach standard output, for a command that runs no loop?
 
-Past Python's own buffers: a disk that is full says so here, and not when the process ends. Lines of
-results are `lines`' business.
+Past Python's own buffers, as `output` does it for those that do.
 """
 
 import os
 import sys
 
+from .output import ReaderLeft, cant_write, trouble_with
 from .plan import Refused
 
 
-def write_out(text: str) -> None:
-    """Write `text` to standard output.
+def write_out(text: str) -> bool:
+    """Write `text` to standard output as it is; False if nobody reads it any more, which is no error.
 
-    Raises `BrokenPipeError` when nobody reads it any more, which ends the command without a word, and
-    `Refused` when it can't be written.
+    Raises `Refused` when it can't be written.
     """
     if sys.stdout is None:
-        raise Refused("standard output is closed; open it, or redirect it to a file", 3)
+        raise Refused("standard output is closed; open it, or send it to a file", 3)
     try:
         sys.stdout.flush()
-        left = memoryview(text.encode("utf-8", "backslashreplace"))
-        while left:
-            left = left[os.write(sys.stdout.fileno(), left) :]
-    except BrokenPipeError:
-        raise
+        descriptor = sys.stdout.fileno()
     except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else "unknown reason"
-        raise Refused(f"standard output can't be written ({reason})", 3) from None
+        raise Refused(cant_write(error), 3) from None
+    left = memoryview(text.encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
+    try:
+        while left:
+            left = left[os.write(descriptor, left) :]
+    except OSError as error:
+        trouble = trouble_with(error, is_terminal=os.isatty(descriptor))
+        if isinstance(trouble, ReaderLeft):
+            return False
+        raise trouble from None
+    return True

@@ -4,6 +4,7 @@ Every answer is one JSON text, and the same as an object as long as both togethe
 goes wrong in a call is an answer marked as an error: no exception's text goes out. Next: `_wire`.
 """
 
+import json
 from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
@@ -52,7 +53,7 @@ def make_server(calls: Calls, *, on_error: OnError | None = None) -> Server[Any]
         on_call_tool=call_tool,
     )
     # Its spans have the names of tools and the texts of errors: nothing of that is to leave the process.
-    server.middleware.clear()
+    server.middleware = []
     return server
 
 
@@ -79,7 +80,7 @@ def listed_tools() -> list[types.Tool]:
 def _result(view: dict[str, Any], *, good: bool) -> types.CallToolResult:
     text = text_of(view)
     # Clients show an agent the text or the object, so each of them has everything.
-    structured = view if goes_twice(view, text) else None
+    structured = json.loads(text) if goes_twice(view, text) else None
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=text)],
         structured_content=structured,

@@ -131,4 +131,7 @@ def job_answer(view: View, **more: Any) -> View:
     step = step_of(view.get("next"))
     if step is None:
         step = tool_step("batch_results" if view["settled"] else "batch_wait", job_id=view["id"])
+    elif view["settled"] and view.get("hint"):
+        # To run it again is one thing to do, and not always worth it: what there is can be read first.
+        told["hint"] = f"{view['hint']}; batch_results has what there is"
     return told | {"next": step} | more

@@ -153,6 +153,7 @@ class ServiceApp:
         except ClientGone:
             raise
         except StoreError:
+            self.health.trouble()
             return Problem("store_unavailable").response()
         except trio.ClosedResourceError:
             return Problem("store_unavailable", "the service stops").response()

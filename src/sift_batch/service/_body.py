@@ -1,9 +1,9 @@
 """How does a body reach the application, and how does it learn that the client left? ASGI's receive.
 
 The body is read when the application asks for it, so a slow application slows its client and nobody else.
-Once it is whole, a task watches the connection for the client's leaving, and keeps what it sends early for
-the next request. Before that, an application that does not read does not learn of it. What goes the other way
-is `_exchange`'s.
+When it asks again after the end, a task watches the connection for the client's leaving, and keeps what it
+sends early for the next request. An application that does not ask does not learn of it before it sends, and
+pays for no task: most answer at once. What goes the other way is `_exchange`'s.
 """
 
 from collections.abc import Awaitable, Callable
@@ -56,6 +56,7 @@ class Body:
         # There is nothing more to receive: the client left, or has its answer. And: the application knows.
         self._gone = trio.Event()
         self._told = False
+        # Where the watching will run; None before `open`, and again once it has begun.
         self._tasks: trio.Nursery | None = None
 
     def open(self, tasks: trio.Nursery) -> None:
@@ -91,6 +92,9 @@ class Body:
         if self._gone.is_set() and not self._told:
             self._told = True
             return {"type": "http.disconnect"}
+        if self._tasks is not None and not self._gone.is_set():
+            self._tasks.start_soon(self._watch)
+            self._tasks = None
         await self._gone.wait()
         self._told = True
         return {"type": "http.disconnect"}
@@ -153,8 +157,6 @@ class Body:
             elif type(event) is h11.EndOfMessage:
                 self.whole = True
                 self._early += self._wire.trailing_data[0]
-                if self._tasks is not None:
-                    self._tasks.start_soon(self._watch)
             else:
                 break
         # Chunks of one byte cost six on the wire and a parser's turn each.

@@ -21,6 +21,7 @@ from ._refusal import Answers, Refused, refusal_bytes
 
 _READ: Final = 16 * 1024
 _LINGER_BYTES: Final = 4 * 1024 * 1024
+_LOOK: Final = 0.001  # what has come is found in no time, but with none nothing is looked for
 
 
 class Surroundings(NamedTuple):
@@ -73,7 +74,7 @@ class Connection:
                 if parsed is None:
                     return
                 after = await self._answer(*parsed)
-                if after is After.LINGER:
+                if after is After.LINGER or (after is After.LAST and await self._receive(_LOOK)):
                     await self._linger()
                 if after is not After.KEEP:
                     return

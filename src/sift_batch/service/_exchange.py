@@ -26,6 +26,7 @@ class After(enum.Enum):
 
     KEEP = enum.auto()
     CLOSE = enum.auto()
+    LAST = enum.auto()  # closed, but if more has come by now, as with LINGER
     LINGER = enum.auto()  # the client may still be sending: closing at once could destroy the answer
 
 
@@ -60,7 +61,10 @@ class Exchange:
         async with trio.open_nursery() as tasks:
             self._body.open(tasks)
             failure = await self._call(app, scope)
-            tasks.cancel_scope.cancel()
+            # Whoever of the application asks later than that is told at once.
+            self._body.end()
+            if tasks.child_tasks:  # a cancel costs as much as the nursery itself
+                tasks.cancel_scope.cancel()
         return self._after(failure)
 
     async def _call(self, app: App, scope: Scope) -> BaseException | None:
@@ -81,7 +85,7 @@ class Exchange:
             done = self._wire.our_state is h11.DONE and self._wire.their_state is h11.DONE
             if done and not (self._body.left or self._cut_short or self._stopping()):
                 return After.KEEP
-            return After.CLOSE if self._body.whole and not self._early else After.LINGER
+            return After.LAST if self._body.whole and not self._early else After.LINGER
         if failure is not None:
             for error in leaves(failure):
                 if isinstance(error, BodyRefused) and not self._sent:

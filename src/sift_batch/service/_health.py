@@ -13,6 +13,7 @@ from ._response import Response, text_response
 
 _KEPT: Final = 1.0
 _PATIENCE: Final = 3.0
+_AFTER_TROUBLE: Final = 3.0
 
 
 class Health:
@@ -24,11 +25,18 @@ class Health:
         # What the last look found, and until when it counts.
         self._ready = False
         self._until = float("-inf")
+        # A request found the store out of order: until then it counts as that, whatever a look finds. The
+        # last block of a full disk may take what a look writes, and no job.
+        self._trouble_until = float("-inf")
         self._look = trio.Lock()
 
     def stop(self) -> None:
         """Say from now on that the service is not ready."""
         self._stopping = True
+
+    def trouble(self) -> None:
+        """A request could not use the store: say for a little while that the service is not ready."""
+        self._trouble_until = trio.current_time() + _AFTER_TROUBLE
 
     def live(self) -> Response:
         """`GET /healthz`."""
@@ -44,7 +52,8 @@ class Health:
             if trio.current_time() >= self._until:
                 self._ready = await self._check()
                 self._until = trio.current_time() + _KEPT
-        return self._ready and not self._stopping
+        in_trouble = trio.current_time() < self._trouble_until
+        return self._ready and not in_trouble and not self._stopping
 
     async def _check(self) -> bool:
         try:

@@ -105,14 +105,17 @@ async def delete(request: Request) -> Response:
     """`DELETE /v1/batch/{id}`: also the second time."""
     request.query().check()
     (job_id,) = request.args
-    if not await request.runner.delete(job_id, caller=request.caller):
-        job = await request.runner.job(job_id, caller=request.caller)
-        if job is not None:
-            raise _live(job)
-        problem = await request.missing(job_id)
-        if problem.more.get("reason") != "deleted":
-            raise problem
-    return Response(204)
+    deleted, name = request.shared.deleted, request.caller.name
+    if await request.runner.delete(job_id, caller=request.caller):
+        deleted.add(name, job_id)
+        return Response(204)
+    job = await request.runner.job(job_id, caller=request.caller)
+    if job is not None:
+        raise _live(job)
+    problem = await request.missing(job_id)
+    if problem.more.get("reason") == "deleted" or deleted.has(name, job_id):
+        return Response(204)
+    raise problem
 
 
 def refusal(error: SubmitError, *, given: int) -> Problem:

@@ -7,11 +7,12 @@ Made from the router's table, the registry of codes, the types of views and bodi
 import json
 from collections.abc import Mapping
 from functools import cache
+from http import HTTPStatus
 from typing import Any, Final
 
 from sift_batch import __version__
 
-from ._codes import KINDS, TARGET_CODES
+from ._codes import KINDS
 from ._openapi_examples import EXAMPLES, ORDER_EXAMPLES, example_problem
 from ._openapi_parts import (
     ALWAYS,
@@ -24,7 +25,6 @@ from ._openapi_parts import (
     ROUTER_CODES,
     SERVER_CODES,
     Answer,
-    Lines,
     Operation,
     Parameter,
     statuses,
@@ -53,7 +53,10 @@ _TAGS: Final = {
     "open": "Open to all, without a key",
 }
 # A job's id, from an answer that has it, to the paths that take one.
-_JOB_LINKS: Final = ("getBatch", "listTargets", "listResults", "followBatch", "cancelBatch", "rerunBatch", "deleteBatch")
+_JOB_LINKS: Final = (
+    "getBatch", "listTargets", "listResults", "followBatch", "cancelBatch", "rerunBatch", "deleteBatch",
+)  # fmt: skip
+_POLICY: Final = "Content-Security-Policy"
 _PAGED: Final = frozenset({"listBatches", "listTargets", "listResults"})
 
 
@@ -77,6 +80,12 @@ def document() -> Mapping[str, Any]:
     return _Document().whole()
 
 
+def path_of(parts: tuple[str, ...]) -> str:
+    """Return a path of the router's table as the description has it."""
+    names = iter(PATH_PARTS)
+    return "".join(f"/{{{next(names)[0]}}}" if part == "*" else f"/{part}" for part in parts)
+
+
 class _Document:
     """Gathers paths, and what they refer to."""
 
@@ -88,9 +97,8 @@ class _Document:
     def whole(self) -> Json:
         paths = {path: {"get": self._operation(operation, ())} for path, operation in OPEN.items()}
         for parts, methods in ROUTES.items():
-            names = [name for name, _, _ in PATH_PARTS][: parts.count("*")]
-            path = "/" + "/".join("{%s}" % names.pop(0) if part == "*" else part for part in parts)
             variables = tuple(Parameter(*part, where="path") for part in PATH_PARTS[: parts.count("*")])
+            path = path_of(parts)
             paths[path] = {
                 method.lower(): self._operation(DESCRIBED[parts][method], variables) for method in methods
             }
@@ -122,22 +130,19 @@ class _Document:
                 answers[status] = self._with_problem(answers[status], reference)
             else:
                 answers[status] = reference
-        made: Json = {
-            "operationId": operation.name,
-            "tags": [operation.tag],
-            "summary": operation.summary,
-            "description": operation.about,
-            "parameters": [self._parameter(item) for item in (*variables, *operation.parameters)],
-            "responses": dict(sorted(answers.items())),
-        }
+        made: Json = {"operationId": operation.name, "tags": [operation.tag], "summary": operation.summary}
+        if operation.about:
+            made["description"] = operation.about
+        if operation.open:
+            made["security"] = []
+        parameters = (*variables, *operation.parameters)
+        if parameters:
+            made["parameters"] = [self._parameter(item) for item in parameters]
         if operation.body is not None:
             content = {"schema": self._schemas.of(operation.body), "examples": ORDER_EXAMPLES[operation.name]}
             made["requestBody"] = {"required": True, "content": {"application/json": content}}
-        if operation.open:
-            made["security"] = []
-        return {name: value for name, value in made.items() if value not in ("", [])} | (
-            {"security": []} if operation.open else {}
-        )
+        made["responses"] = dict(sorted(answers.items()))
+        return made
 
     def _parameter(self, item: Parameter) -> Json:
         schema = self._schemas.of(item.kind)
@@ -147,10 +152,13 @@ class _Document:
         return {"name": item.name, "in": item.where, **required, "description": item.about, "schema": schema}
 
     def _answer(self, operation: Operation, answer: Answer) -> Json:
-        always = [name for name in ALWAYS if not (operation.open and name == "Content-Security-Policy")]
-        headers = {name: {"$ref": f"#/components/headers/{name}"} for name in (*always, *answer.headers)}
-        for name in answer.sure:
-            headers[name] = self._header(name)
+        headers: Json = {
+            name: {"$ref": f"#/components/headers/{name}"} for name in (*ALWAYS, *answer.headers)
+        }
+        if "text/html" in answer.kinds:
+            about = "the page may load and run what is this service's own, and nothing else"
+            headers[_POLICY] = {"description": about, "required": True, "schema": {"type": "string"}}
+        headers |= {name: {**self._header(name), "required": True} for name in answer.sure}
         made: Json = {"description": answer.about, "headers": headers}
         if answer.kinds:
             made["content"] = {media: self._content(operation, answer, media) for media in answer.kinds}
@@ -159,13 +167,8 @@ class _Document:
 
     def _content(self, operation: Operation, answer: Answer, media: str) -> Json:
         kind = answer.kinds[media]
-        if isinstance(kind, Lines):
-            schema: Json = {"type": "string", "description": kind.about}
-            content: Json = {"schema": schema, "x-item-schema": self._schemas.of(kind.kind)}
-        elif operation.name == "openapi":
-            content = {"schema": {"type": "object"}}
-        else:
-            content = {"schema": self._schemas.of(kind)}
+        schema = {"type": "object"} if operation.name == "openapi" else self._schemas.of(kind)
+        content: Json = {"schema": schema}
         example = EXAMPLES.get((operation.name, answer.status, "lines" if media in LINES else media))
         return content if example is None else {**content, "example": example}
 
@@ -189,8 +192,31 @@ class _Document:
         """Return references to the problems of some codes, by status; those that are alike are one."""
         found: dict[str, Json] = {}
         for status, names in statuses(codes).items():
-            name = f"{status}.{'.'.join(names)}" if len(names) < 4 else f"{status}.{names[0]}.and_{len(names) - 1}_more"
-            name = name.replace(".", "-")
-            self._responses.setdefault(name, self._problem_response(names))
+            name = f"{status}-{'-'.join(names)}"
+            if name not in self._responses:
+                self._responses[name] = self._problem_response(status, names)
             found[str(status)] = {"$ref": f"#/components/responses/{name}"}
         return found
+
+    def _problem_response(self, status: int, names: list[str]) -> Json:
+        headers: Json = {name: {"$ref": f"#/components/headers/{name}"} for name in (*ALWAYS, "Retry-After")}
+        sure = {"Retry-After"} if RETRY_AFTER_CODES.issuperset(names) else set()
+        sure |= {"WWW-Authenticate"} if status == HTTPStatus.UNAUTHORIZED else set()
+        sure |= {"Allow"} if status == HTTPStatus.METHOD_NOT_ALLOWED else set()
+        headers |= {name: {**self._header(name), "required": True} for name in sorted(sure)}
+        one_of = {"properties": {"status": {"const": status}, "code": {"enum": names}}}
+        examples = {name: {"summary": KINDS[name].title, "value": example_problem(name)} for name in names}
+        return {
+            "description": "; ".join(f"`{name}`: {KINDS[name].title}" for name in names) + ".",
+            "headers": headers,
+            "content": {PROBLEM: {"schema": {"allOf": [self._problem, one_of]}, "examples": examples}},
+        }
+
+    def _with_problem(self, answer: Json, reference: Json) -> Json:
+        """Return an answer that has the status of a problem too: either may come."""
+        problem = self._responses[reference["$ref"].rpartition("/")[2]]
+        return {
+            "description": f"{answer['description']} {problem['description']}",
+            "headers": {**answer["headers"], "Retry-After": {"$ref": "#/components/headers/Retry-After"}},
+            "content": {**answer["content"], **problem["content"]},
+        }

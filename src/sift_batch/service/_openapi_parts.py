@@ -64,14 +64,6 @@ EVENTS: Final = "text/event-stream"
 LINES: Final = ("application/jsonl", "application/x-ndjson")
 
 
-@dataclass(frozen=True, slots=True)
-class Lines:
-    """A text whose lines are, or whose events hold, a JSON value of some kind."""
-
-    about: str
-    kind: Kind
-
-
 # What the server says by itself, and what the door says before it looks for a route.
 SERVER_CODES: Final = frozenset(
     {
@@ -105,9 +97,9 @@ CURSOR: Final = Parameter(
     Annotated[str, Note(format="cursor", pattern=r"^[A-Za-z0-9_-]{23,200}$")],
     "`next_cursor` of the page before; only of the same list, asked in the same way by the same caller",
 )
-JOB_STATUS: Final = Parameter("status", Annotated[str, Note(values=tuple(JobState))], "only those in this state")
+JOB_STATUS: Final = Parameter("status", Annotated[str, Note(values=tuple(JobState))], "only those in it")
 TARGET_STATUS: Final = Parameter(
-    "status", Annotated[str, Note(values=tuple(TargetState))], "only those in this state"
+    "status", Annotated[str, Note(values=tuple(TargetState))], "only those in it"
 )
 JOB_COUNT: Final = Parameter(
     "limit", _FROM_ONE, f"at most so many; more than {LIST_LIMIT} is taken for {LIST_LIMIT}", LIST_DEFAULT
@@ -118,7 +110,7 @@ TARGET_COUNT: Final = Parameter(
 WAIT: Final = Parameter(
     "wait",
     Annotated[int, Note(minimum=-LARGEST, maximum=LARGEST)],
-    f"wait until the job has settled, at most so many seconds; taken for 0 or {MAX_WAIT} where it lies beyond",
+    f"at most so many seconds for the job to settle; taken for 0 or {MAX_WAIT} where it lies beyond",
 )
 UNTIL: Final = Parameter(
     "until",
@@ -141,7 +133,10 @@ PART_CHARS: Final = Parameter(
 )
 OFFSET: Final = Parameter("offset", _WHOLE, "skip so many characters: `next_offset` of the part before")
 IF_NONE_MATCH: Final = Parameter(
-    "If-None-Match", str, "the ETag that you have: if it is still the job's, the answer is 304", where="header"
+    "If-None-Match",
+    str,
+    "the ETag that you have: while it is the job's, the answer is 304",
+    where="header",
 )
 LAST_EVENT: Final = Parameter(
     "Last-Event-ID", str, "the last id that you have: the stream goes on from there", where="header"

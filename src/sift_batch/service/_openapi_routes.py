@@ -28,12 +28,12 @@ from ._openapi_parts import (
     UNTIL,
     WAIT,
     Answer,
-    Lines,
     Operation,
 )
 from ._schema_orders import BatchOrder, FetchOrder
 from ._schema_types import (
     CancelView,
+    Event,
     JobView,
     LimitsView,
     Page,
@@ -45,21 +45,14 @@ from ._schema_types import (
 )
 
 _BUSY: Final = frozenset({"caller_busy", "jobs_busy", "too_many_targets"})
-_LINES: Final = Lines("one target a line, in input order", TargetView)
-_EVENTS: Final = Lines(
-    "`job` with the job (first, and at each change), `target` with a target that has finished, `end` with the "
-    "job once it has settled, `shutdown` when the service stops; `id:` is the job's version",
-    JobView | TargetRow,
-)
-
 _SUBMIT: Final = Operation(
     name="submitBatch",
     tag="jobs",
     summary="Submit a job",
-    about="The answer comes once the job is stored, and before anything is fetched. A live job with the same "
-    "targets and options is joined; so is one that is `done` or `partial`, unless it ended more than `max_age` "
-    "seconds ago. Which options a page takes, and whether a jq program or a pattern is sound, is checked for "
-    "each target: `errors` names every bad one by its place.",
+    about="The answer comes once the job is stored, and before anything is fetched. A live job with the "
+    "same targets and options is joined; so is one that is `done` or `partial`, unless it ended more"
+    " than `max_age` seconds ago. Which options a page takes, and whether a jq program or a pattern "
+    "is sound, is checked for each target: `errors` names every bad one by its place.",
     body=BatchOrder,
     answers=(
         Answer(
@@ -93,9 +86,9 @@ _JOB: Final = Operation(
     name="getBatch",
     tag="jobs",
     summary="See how a job is, or wait for it",
-    about="It never holds content. With `wait` the answer comes when the job has settled, or when the time is "
-    "over; with `until=change` as well, at the next change. `until` needs `wait`. A 304 does not keep the job "
-    "alive; an answer with a body does.",
+    about="It never holds content. With `wait` the answer comes when the job has settled, or when the time"
+    " is over; with `until=change` as well, at the next change. `until` needs `wait`. A 304 does not"
+    " keep the job alive; an answer with a body does.",
     parameters=(WAIT, UNTIL, IF_NONE_MATCH),
     answers=(
         Answer(
@@ -134,17 +127,17 @@ _RESULTS: Final = Operation(
     tag="results",
     summary="Read what the targets gave",
     about="In input order. While the job is not settled, a page ends before the first target that is not "
-    "finished, and there is always a `next_cursor`; null means settled and complete. Once settled, a target "
-    "that was never fetched is there too, as `pending` with `not_fetched`: every target comes exactly once. "
-    "With `Accept: application/jsonl` or `application/x-ndjson` each target is a line: those that are finished "
-    "now, or with `follow=1` all until the job has settled. Lines take `status` and `follow` only; `follow` is "
-    "for lines only.",
+    "finished, and there is always a `next_cursor`; null means settled and complete. Once settled, a"
+    " target that was never fetched is there too, as `pending` with `not_fetched`: every target "
+    "comes exactly once. With `Accept: application/jsonl` or `application/x-ndjson` each target is a"
+    " line: those that are finished now, or with `follow=1` all until the job has settled. Lines "
+    "take `status` and `follow` only; `follow` is for lines only.",
     parameters=(TARGET_STATUS, TARGET_COUNT, CURSOR, PAGE_CHARS, FOLLOW),
     answers=(
         Answer(
             status=200,
-            about="A page of results, or lines.",
-            kinds={JSON: Page[PageTarget], **dict.fromkeys(LINES, _LINES)},
+            about="A page of results, or lines: the schema is that of each line.",
+            kinds={JSON: Page[PageTarget], **dict.fromkeys(LINES, TargetView)},
             headers=("X-Accel-Buffering",),
         ),
     ),
@@ -155,8 +148,9 @@ _TARGET: Final = Operation(
     name="getTarget",
     tag="results",
     summary="Read one target, whole or in parts",
-    about="Once it is finished, also if it failed, or once the job has settled. With `offset` or `max_chars` "
-    "the answer has a part of the content, and `next_offset`: the parts, put together, are the content.",
+    about="Once it is finished, also if it failed, or once the job has settled. With `offset` or "
+    "`max_chars` the answer has a part of the content, and `next_offset`: the parts, put together, "
+    "are the content.",
     parameters=(OFFSET, PART_CHARS),
     answers=(Answer(status=200, about="The target.", kinds={JSON: TargetPart}),),
     problems=JOB_CODES | {"unknown_target", "not_finished"},
@@ -166,14 +160,14 @@ _EVENTS_ROUTE: Final = Operation(
     name="followBatch",
     tag="results",
     summary="Follow a job live",
-    about="Server-sent events, until the job has settled. Whoever comes back with Last-Event-ID has missed "
-    "nothing. A comment every 15 seconds keeps the line open.",
+    about="Server-sent events, until the job has settled. Whoever comes back with Last-Event-ID has missed"
+    " nothing. A comment every 15 seconds keeps the line open.",
     parameters=(LAST_EVENT,),
     answers=(
         Answer(
             status=200,
-            about="The events.",
-            kinds={EVENTS: _EVENTS},
+            about="The events: the schema is that of each one.",
+            kinds={EVENTS: Event},
             headers=("X-Accel-Buffering",),
             sure=("X-Accel-Buffering",),
         ),
@@ -196,7 +190,8 @@ _RERUN: Final = Operation(
     tag="jobs",
     summary="Fetch what failed or was not fetched",
     about="A new job with the same targets: those that are done are carried over, all others are fetched. "
-    "While a rerun of this job is live, the answer is that one; with nothing left to fetch, the job itself.",
+    "While a rerun of this job is live, the answer is that one; with nothing left to fetch, the job "
+    "itself.",
     answers=_SUBMIT.answers,
     problems=JOB_CODES | _BUSY | {"job_live"},
 )
@@ -205,9 +200,9 @@ _FETCH: Final = Operation(
     name="fetchNow",
     tag="now",
     summary="Fetch one page now",
-    about="Through the same pipeline as a job's targets, and before them; nothing is stored. It waits up to "
-    "5 seconds for a slot, and answers within 55. A problem that is about the page and not about the request "
-    "has `origin` and `http_status`.",
+    about="Through the same pipeline as a job's targets, and before them; nothing is stored. It waits up "
+    "to 5 seconds for a slot, and answers within 55. A problem that is about the page and not about "
+    "the request has `origin` and `http_status`.",
     body=FetchOrder,
     answers=(Answer(status=200, about="What the page gave.", kinds={JSON: ResultView}),),
     problems=BODY_CODES | TARGET_PROBLEMS | {"gate_busy"},
@@ -259,9 +254,12 @@ OPEN: Final[Mapping[str, Operation]] = {
     "/healthz": _open("live", "Whether the process lives", "text/plain"),
     "/readyz": _READY,
     "/": _open(
-        "dashboard", "The dashboard", "text/html", about="Its files are `/?dashboard.js` and `/?dashboard.css`."
+        "dashboard",
+        "The dashboard",
+        "text/html",
+        about="Its files: `/?dashboard.js`, `/?dashboard.css`.",
     ),
-    "/docs": _open("docs", "This description, for people", "text/html", about="Its file is `/docs?docs.css`."),
+    "/docs": _open("docs", "This description, for people", "text/html", about="Its file: `/docs?docs.css`."),
     "/openapi.json": _open("openapi", "This description", JSON),
     "/llms.txt": _open("agents", "How an agent uses this service", "text/plain"),
 }

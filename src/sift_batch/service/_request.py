@@ -13,6 +13,7 @@ from sift_batch import Caller, Config, Gate, JobStatus, Runner
 
 from ._asgi import Scope, Send
 from ._cursors import Cursors
+from ._deleted import Deleted
 from ._json_body import read_json
 from ._leases import Leases
 from ._limits import ServerLimits
@@ -41,6 +42,7 @@ class Resources:
     leases: Leases
     room: Room
     open: OpenRequests
+    deleted: Deleted = field(default_factory=Deleted)
     reruns: dict[tuple[str, str], trio.Lock] = field(default_factory=dict)
     """A lock for each job that is being run again now: see `_job_routes`."""
 

@@ -89,6 +89,8 @@ class Schemas:
             said = {word: getattr(note, name) for name, word in _WORDS.items()}
             said["enum"] = None if note.values is None else list(note.values)
             said["description"] = note.text or None
+            if note.holds is not None:
+                said |= {"contentMediaType": "application/json", "contentSchema": self.of(note.holds)}
             schema = {**schema, **{word: value for word, value in said.items() if value is not None}}
         return schema
 

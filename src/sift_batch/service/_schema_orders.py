@@ -19,7 +19,8 @@ _MOST: Final = {name: most for name, most, _ in SIZES}
 _NO_NUL: Final = r"^[^\x00]*$"
 # What every URL is that the fetch takes; its own grammar refuses more.
 _URL: Final = r'^[Hh][Tt][Tt][Pp][Ss]?://[^\x00-\x20"<>\\^`{|}/?#@]+([/?#][^\x00-\x20"<>\\^`{|}]*)?$'
-_PAGES: Final = r"^$|^(-?[0-9]+|[0-9]+-[0-9]*)(,(-?[0-9]+|[0-9]+-[0-9]*))*$"
+_ITEM: Final = r"(-?0*[1-9][0-9]*|0*[1-9][0-9]*-(0*[1-9][0-9]*)?)"
+_PAGES: Final = f"^({_ITEM}(,{_ITEM})*)?$"
 
 OPTION_NOTES: Final[Mapping[str, Note]] = {
     "mode": Note("what of the page is wanted; empty is `markdown`", values=MODES),

@@ -28,6 +28,8 @@ class Note:
     """What a text may be, where its type is a plain `str`."""
     form: Any = None
     """What is known of a mapping's members: a form that may have more."""
+    holds: Any = None
+    """The form of the JSON that a text is."""
 
 
 Item = TypeVar("Item")
@@ -78,6 +80,10 @@ class Links(TypedDict):
     events: Path
     cancel: Path
     rerun: Path
+
+
+class Nothing(TypedDict):
+    """An empty object."""
 
 
 class JobView(TypedDict):
@@ -193,7 +199,7 @@ class TargetRow(TypedDict):
     ]
     hint: str
     retryable: bool
-    http_status: Annotated[int | None, Note("what this service would answer for this failure")]
+    http_status: Annotated[int | None, Note("200 for a done one; of a failure, the one it stands for")]
 
 
 class TargetView(TargetRow):
@@ -222,6 +228,22 @@ class Page(TypedDict, Generic[Item]):
     items: list[Item]
     next_cursor: Annotated[str | None, Note("give it as `cursor` for the next page; null: this is the last")]
     settled: Annotated[bool, Note("whether the job has settled; of a list of jobs, each of this page")]
+
+
+class Event(TypedDict):
+    """A server-sent event, as a reader of events gives it."""
+
+    event: Annotated[
+        str,
+        Note(
+            "`job`: the job, first and at each change; `target`: a target that has finished; `end`: the job, "
+            "settled; `shutdown`: the service stops",
+            values=("job", "target", "end", "shutdown"),
+        ),
+    ]
+    data: Annotated[str, Note("one line of JSON", holds=JobView | TargetRow | Nothing)]
+    id: NotRequired[Annotated[str, Note("the version of the job, for Last-Event-ID", pattern=r"^[0-9]+$")]]
+    retry: NotRequired[Annotated[int, Note("milliseconds to wait before coming back", minimum=1)]]
 
 
 class GateLimits(TypedDict):

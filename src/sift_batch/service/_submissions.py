@@ -17,6 +17,7 @@ MAX_CHARS: Final = 10_000_000
 _MAX_TEXT: Final = 8_192
 MAX_AGE: Final = 10**10
 _LISTED: Final = 200  # more bad items than that help nobody
+_ANY_URL: Final = "https://example.org/"  # is never called: options are looked at with it
 _TEXTS: Final = ("mode", "question", "pages", "grep", "jq")
 _OPTIONS: Final = frozenset({*_TEXTS, "context", "recover"})
 
@@ -64,7 +65,7 @@ async def read_batch_order(body: Any, *, limit: int, fetcher: Fetcher) -> BatchO
             f"a job may have at most {limit:,} targets, these are {len(listed):,}",
             more={"limit": limit, "given": len(listed)},
         )
-    shared = reading.options(fields.get("options"), "/options")
+    shared = await reading.ask_options(reading.options(fields.get("options"), "/options"), fetcher)
     max_age = reading.seconds(fields.get("max_age"), "/max_age")
     items = listed if isinstance(listed, list) else []
     targets = [reading.target(item, f"/targets/{n}", shared) for n, item in enumerate(items)]
@@ -137,7 +138,8 @@ class _Reading:
             if bad is not None:
                 self.bad(f"{pointer}/{name}", *bad)
             elif name in _OPTIONS:
-                sound[name] = item
+                # Two spellings of one thing: kept as one, so that equal jobs are equal.
+                sound[name] = "" if (name, item) == ("mode", "markdown") else item
         return sound
 
     def _bad_option(self, name: str, item: Any) -> tuple[str, str] | None:
@@ -164,6 +166,19 @@ class _Reading:
             return None
         return Target(url, Options(**{**shared, **own}))
 
+    async def ask_options(self, options: dict[str, Any], fetcher: Fetcher) -> dict[str, Any]:
+        """Return those of a job's options that the fetch finds sound, each by itself."""
+        # Together they are looked at for each target, whose own ones may win over them.
+        sound = dict(options)
+        for name in _TEXTS:
+            if options.get(name):
+                try:
+                    await fetcher.check(Target(_ANY_URL, Options(**{name: options[name]})))
+                except TargetError as error:
+                    self.bad(f"/options/{name}", error.code, _said(error))
+                    del sound[name]
+        return sound
+
     async def ask(self, targets: list[Target | None], fetcher: Fetcher) -> None:
         """Let the fetch look at each sound target."""
         for n, target in enumerate(targets):
@@ -173,13 +188,16 @@ class _Reading:
                 await fetcher.check(target)
             except TargetError as error:
                 about = "options" if error.code == "bad_option" else "url"
-                said = f"{error.message}; {error.hint}" if error.hint else error.message
-                self.bad(f"/targets/{n}/{about}", error.code, said)
+                self.bad(f"/targets/{n}/{about}", error.code, _said(error))
 
     def check(self) -> None:
         """Raise `Problem` with all that is wrong."""
         if self._errors:
             raise Problem("bad_request", errors=self._errors[:_LISTED])
+
+
+def _said(error: TargetError) -> str:
+    return f"{error.message}; {error.hint}" if error.hint else error.message
 
 
 def _place(pointer: str, name: str) -> str:

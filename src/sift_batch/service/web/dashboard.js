@@ -172,7 +172,7 @@ async function refresh() {
     if (failures) [...pausing].forEach((wake) => wake());
     failures = 0;
     trouble("");
-    seconds = Math.max(2, Math.min(30, ...[...jobs.values()].map((job) => job.poll_after ?? 30)));
+    seconds = Math.max(2, Math.min(10, ...[...jobs.values()].map((job) => job.poll_after ?? 10)));
   } catch (problem) {
     if (mine !== turn || !key) return;
     if (!(problem instanceof Problem)) throw problem;

@@ -1,15 +1,18 @@
-"""Which tables of the documentation are made from the service's code?
+"""Which tables of the documentation are made from the code?
 
-`python tests/docs/service_page.py` writes them into their pages.
+`python tests/docs/made_tables.py` writes them into their pages.
 """
 
+import ast
 import re
 from collections.abc import Callable
 from pathlib import Path
 
+import sift_batch
 from sift_batch.service._codes import KINDS
 
 DOCS = Path(__file__).parents[2] / "docs"
+PACKAGE = Path(sift_batch.__file__).parent
 
 
 def codes() -> str:
@@ -23,7 +26,27 @@ def codes() -> str:
     )
 
 
-TABLES: dict[str, tuple[Path, Callable[[], str]]] = {"codes": (DOCS / "service.md", codes)}
+def rooms(folder: str) -> Callable[[], str]:
+    """Return what makes the table of a folder's modules with the questions that they open with."""
+
+    def make() -> str:
+        rows = []
+        for path in sorted((PACKAGE / folder).glob("*.py")):
+            if path.name != "__init__.py":
+                question = (ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "").split("\n")[0]
+                rows.append(f"| [`{path.name}`](../src/sift_batch/{folder}/{path.name}) | {question} |")
+        return "\n".join(["| where | question |", "|---|---|", *rows])
+
+    return make
+
+
+TABLES: dict[str, tuple[Path, Callable[[], str]]] = {
+    "codes": (DOCS / "service.md", codes),
+    **{
+        f"rooms of {folder}": (DOCS / "architecture.md", rooms(folder))
+        for folder in ("service", "_client", "mcp", "cli")
+    },
+}
 """Each table's mark, its page, and what makes it."""
 
 

@@ -1,0 +1,25 @@
+"""What is said of a job that was begun just now, and of its end, if that is waited for?
+
+Next: `watcher`.
+"""
+
+from typing import Any
+
+from .job_text import ended_text, exit_code
+from .remote import Session
+from .watcher import wait_settled
+
+
+async def tell_begun(session: Session, view: dict[str, Any], *, wait: bool) -> int:
+    """Print the job's id, wait for its end if asked to, and return the exit code.
+
+    In JSON it is one object: the job as it is in the end.
+    """
+    if not session.as_json:
+        await session.output.lines([view["id"]])
+    if wait:
+        view = await wait_settled(session, view["id"])
+        session.screen.note(ended_text(view))
+    if session.as_json:
+        await session.output.value(view)
+    return exit_code(view) if wait else 0

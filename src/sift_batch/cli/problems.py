@@ -1,0 +1,81 @@
+"""What does a person at the command line read when a service says no, and what is the exit code?
+
+The registry of codes has the words. Nothing is called here. Next: `remote`, which asks.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from .._client import ServiceProblem
+
+_UNUSABLE: Final = frozenset(
+    {
+        "unauthorized",
+        "auth_failures",
+        "unknown_host",
+        "unknown_path",
+        "method_not_allowed",
+        "malformed_request",
+        "headers_too_large",
+        "http_version",
+        "not_implemented",
+        "media_type",
+        "caller_busy",
+        "jobs_busy",
+    }
+)
+"""Codes that are nobody's input: the service, or the way to it, can't be used now as it is."""
+BAD_INPUT: Final = frozenset({"refused", "bad_option"})
+"""Codes of a target that could not be fetched as it was given, whatever its site says."""
+
+
+def is_about_target(problem: ServiceProblem) -> bool:
+    """Whether it is the page that could not be had, and not the service."""
+    return problem.view.get("origin") == "target"
+
+
+def exit_code_of(problem: ServiceProblem) -> int:
+    """Return 1 for a page that could not be had, 3 where the service can't be used, 2 for bad input."""
+    if is_about_target(problem):
+        return 2 if problem.code in BAD_INPUT else 1
+    if problem.status >= 500 or problem.code in _UNUSABLE:
+        return 3
+    if problem.code == "gate_busy":
+        return 1
+    return 2
+
+
+def text_of(problem: ServiceProblem) -> str:
+    """Return what is wrong and what to do, in one line."""
+    said = problem.detail or "the service refuses it"
+    advice = _advice(problem)
+    # A title is a sentence of its own; here it goes on.
+    said = said[:1].lower() + said[1:] if said[1:2].islower() or said[1:2] == " " else said
+    parts = [said, *_more(problem.view)]
+    return f"{', '.join(parts)}; {advice}" if advice else ", ".join(parts)
+
+
+def _advice(problem: ServiceProblem) -> str:
+    from ..service._codes import KINDS
+
+    kind = KINDS.get(problem.code)
+    # What the service adds to a code of its own accord says more than the code's own hint.
+    advice = problem.hint if kind is None or problem.hint != kind.http else kind.cli
+    if is_about_target(problem) and kind is not None and not problem.hint:
+        advice = kind.cli
+    if problem.retry_after is not None and problem.retry_after >= 1:
+        advice = f"{advice} (in {problem.retry_after:.0f} s)" if advice else f"in {problem.retry_after:.0f} s"
+    return advice
+
+
+def _more(view: Mapping[str, Any]) -> list[str]:
+    """What only some problems hold."""
+    more = []
+    if isinstance(view.get("job_id"), str):
+        more.append(f"one of them is {view['job_id']}")
+    errors = view.get("errors")
+    if isinstance(errors, list):
+        for item in errors[:3]:
+            if isinstance(item, dict) and isinstance(item.get("pointer"), str):
+                more.append(f"{item['pointer'].lstrip('/?')} {item.get('detail', '')}")  # noqa: PERF401
+    return more

@@ -1,0 +1,28 @@
+"""Which flags has `sift-batch rerun`? Next: `rerun_command`."""
+
+import click
+
+from .remote_flags import EXIT_CODES, Remote, job_argument, remote_flags
+
+_HELP = f"""Fetch what failed or was not fetched, as a new job, and print its id.
+
+What is done is carried over, so the new job has all targets. Where nothing is left to fetch, it is the job
+itself; where such a job is under way already, that one. --json gives the new job as the service does.
+
+\b
+Examples:
+  sift-batch rerun ID
+  sift-batch results --follow "$(sift-batch rerun ID)"
+  sift-batch rerun --wait ID
+{EXIT_CODES.replace("as it says above", "there is such a job; with --wait, all its targets are done")}"""
+
+
+@click.command(help=_HELP)
+@job_argument
+@click.option("--wait", is_flag=True, help="Wait until the new job has settled.")
+@remote_flags
+def command(job_id: str, wait: bool, remote: Remote) -> int:
+    """Hand the flags on."""
+    from .rerun_command import rerun_command
+
+    return rerun_command(job_id, wait=wait, remote=remote)

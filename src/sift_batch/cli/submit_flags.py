@@ -1,0 +1,68 @@
+"""Which flags has `sift-batch submit`? Next: `submit_command`."""
+
+from typing import Any
+
+import click
+
+from .flags import given_options, option_flags
+from .remote_flags import EXIT_CODES, Remote, remote_flags
+
+_HELP = f"""Submit targets to a service as one job, and print its id.
+
+Targets come from the arguments and from --file, of which each line is a URL or a JSON object
+{{"url": ..., "options": {{...}}}}; blank lines and lines that start with # are skipped. The service fetches
+them, one after the other, whether somebody waits or not. A job that is equal to one of yours is that one:
+--max-age says how old it may be. For more targets than one job may have, use `sift-batch run`, or submit
+several jobs.
+
+The service is named by --server or SIFT_BATCH_SERVER, the key by --key-file or SIFT_BATCH_KEY. --json
+gives the job as the service does.
+
+\b
+Examples:
+  sift-batch submit https://example.org/ https://example.com/
+  id=$(sift-batch submit -f urls.txt) && sift-batch results --follow "$id" >results.jsonl
+  sift-batch submit --wait --max-age 3600 -f urls.txt
+{EXIT_CODES.replace("as it says above", "the job is submitted; with --wait, all its targets are done")}"""
+
+
+@click.command(help=_HELP)
+@click.argument("urls", nargs=-1, metavar="[URL]...")
+@click.option(
+    "-f",
+    "--file",
+    "files",
+    multiple=True,
+    metavar="FILE",
+    help="Read targets from FILE; - is standard input.",
+)
+@click.option(
+    "--max-age",
+    type=click.FloatRange(0, 10**10),
+    metavar="SECONDS",
+    help="Take an equal job that ended at most so long ago; any, if not given.",
+)
+@click.option("--wait", is_flag=True, help="Wait until the job has settled.")
+@option_flags
+@remote_flags
+def command(
+    urls: tuple[str, ...],
+    files: tuple[str, ...],
+    max_age: float | None,
+    wait: bool,
+    remote: Remote,
+    **options: Any,
+) -> int:
+    """Hand the flags on."""
+    from .submit_command import submit_command
+
+    if len(files) > 1:
+        raise click.UsageError("--file can be given once; join the files, or submit once for each.")
+    return submit_command(
+        urls,
+        file=files[0] if files else None,
+        options=given_options(options),
+        max_age=max_age,
+        wait=wait,
+        remote=remote,
+    )
