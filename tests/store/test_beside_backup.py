@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -336,3 +337,52 @@ async def test_a_backup_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(files, "sync_folder", lambda folder: synced.append((folder, copy.exists())))
     await back_up_store(path, copy)
     assert synced == [(tmp_path, True)]
+
+
+async def test_jobs_that_cannot_be_read_are_a_store_error(tmp_path: Path) -> None:
+    """A store whose table of jobs is damaged is told like any other, and leaves no file."""
+    path = tmp_path / "jobs.sift"
+    await make(path, "u")
+    connection = sqlite3.connect(path)
+    try:
+        (root,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'batch_job'").fetchone()
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+    finally:
+        connection.close()
+    with path.open("r+b") as file:
+        file.seek((root - 1) * size)
+        file.write(b"\xff" * 64)
+    names = plain(tmp_path)
+    with pytest.raises(StoreError, match="damaged"):
+        await back_up_store(path, tmp_path / "copy.sift")
+    assert plain(tmp_path) == names
+
+
+async def test_sqlite_is_stopped_by_a_cancellation_of_a_backup(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cancellation while the copy is read back ends that as well, and leaves nothing behind."""
+    path = tmp_path / "jobs.sift"
+    await make(path, "u")
+    names = plain(tmp_path)
+    with trio.CancelScope() as scope:
+
+        def endless(connection: sqlite3.Connection) -> None:
+            trio.from_thread.run_sync(scope.cancel)
+            connection.execute(
+                "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 4000000) "
+                "SELECT count(*) FROM n"
+            ).fetchall()
+            raise AssertionError
+
+        verify, calls = backup.schema.verify, []
+
+        def verifying(connection: sqlite3.Connection) -> None:
+            calls.append(connection)
+            # The store's own, then the copy's.
+            (verify if len(calls) == 1 else endless)(connection)
+
+        monkeypatch.setattr(backup.schema, "verify", verifying)
+        await back_up_store(path, tmp_path / "copy.sift")
+    assert scope.cancelled_caught
+    assert plain(tmp_path) == names

@@ -34,7 +34,7 @@ async def statements(path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> 
     caller, options = Caller("c" + text), Options(grep="g" + text)
     targets = [Target(f"https://{n}.example/{text}", options) for n in range(3)]
     fetch = ScriptedFetch(fail=[2])
-    async with open_store(path) as store, open_runner(store, fetch) as runner:
+    async with open_store(path) as store, open_runner(store, fetch, now=lambda: 1e9) as runner:
         job = (await runner.submit(caller, targets)).id
         await runner.wait(job)
         await runner.submit(caller, targets)

@@ -27,9 +27,6 @@ _PAGES_A_STEP: Final = 512
 _DRAFT_FOLDER: Final = ".sift-backup-"
 _OWNER_ONLY: Final = 0o600
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-_IN_THE_WAY: Final = (
-    "there is a file of this name, or beside it a log of one; choose another name or replace it"
-)
 _FULL: Final = "the disk of the backup is full; make room, or choose another disk"
 _UNWRITABLE: Final = "the backup can't be written; check its folder and its disk"
 _JOBS: Final = "SELECT count(*), coalesce(sum(version), 0) FROM batch_job"
@@ -52,32 +49,41 @@ class Backup:
 
 
 def back_up(
-    source: Path, destination: Path, *, replace: bool, on_progress: Callable[[int, int], object]
+    source: Path,
+    destination: Path,
+    *,
+    replace: bool,
+    on_progress: Callable[[int, int], object],
+    watch: Callable[[sqlite3.Connection], object],
 ) -> Backup:
     """Copy the store at `source`. `on_progress` hears of bytes; what it raises ends the backup.
 
-    Raises `StoreError`, with nothing left behind.
+    `watch` gets each connection that reads for long, and may set a handler that ends it. Raises
+    `StoreError`, with nothing left behind.
     """
     destination = _place(source, destination, replace=replace)
     # Closed, and so unlocked, before anything moves: the copy is whole then.
     with contextlib.closing(files.connect_reader(source)) as reader:
         # One transaction for all steps: a write meanwhile would have the copying begin anew each time.
-        reader.execute("BEGIN")
-        marks = reader.execute(_JOBS).fetchone()
+        watch(reader)
+        with files.reported():
+            reader.execute("BEGIN")
+            marks = reader.execute(_JOBS).fetchone()
         _check_room(reader, destination)
         draft_folder = _make_folder(destination)
         try:
             draft = draft_folder / "store"
             with _at_destination():
                 _copy(reader, draft, on_progress)
-                _verify(draft, marks)
+                _verify(draft, marks, watch)
             reader.execute("COMMIT")
             with _at_destination():
                 nbytes = draft.stat().st_size
                 _name(draft, destination, replace=replace)
         finally:
             shutil.rmtree(draft_folder, ignore_errors=True)
-    files.sync_folder(destination.parent)
+    with _at_destination():
+        files.sync_folder(destination.parent)
     return Backup(destination, nbytes, marks[0])
 
 
@@ -134,9 +140,10 @@ def _copy(reader: sqlite3.Connection, draft: Path, on_progress: Callable[[int, i
             raise StoreError("the backup could not be finished; try again")
 
 
-def _verify(draft: Path, marks: tuple[int, int]) -> None:
+def _verify(draft: Path, marks: tuple[int, int], watch: Callable[[sqlite3.Connection], object]) -> None:
     """Read the copy back as a stranger would."""
     with contextlib.closing(files.connect(draft, "ro")) as reader:
+        watch(reader)
         schema.verify(reader)
         whole = reader.execute("PRAGMA integrity_check(1)").fetchone()[0] == "ok"
         if not whole or reader.execute(_JOBS).fetchone() != marks:

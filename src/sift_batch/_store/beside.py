@@ -80,7 +80,12 @@ def _back_up(
         anyio.from_thread.check_cancelled()
         on_progress(done, total)
 
-    return back_up(source, destination, replace=replace, on_progress=told)
+    try:
+        return back_up(source, destination, replace=replace, on_progress=told, watch=_watch)
+    except StoreError:
+        # If SQLite was interrupted, this raises what `_is_cancelled` could not let out.
+        anyio.from_thread.check_cancelled()
+        raise
 
 
 def _audit(connection: sqlite3.Connection, on_progress: OnProgress) -> Audit:
@@ -94,13 +99,17 @@ def _audit(connection: sqlite3.Connection, on_progress: OnProgress) -> Audit:
 def _read(path: str | os.PathLike[str], step: Callable[[sqlite3.Connection], T]) -> T:
     """Run a step that only reads on a connection of its own."""
     with files.reported(), contextlib.closing(files.connect_reader(_existing(path))) as connection:
-        connection.set_progress_handler(_is_cancelled, _INSTRUCTIONS)
+        _watch(connection)
         try:
             return step(connection)
         except sqlite3.OperationalError:
             # If it was interrupted, this raises again what `_is_cancelled` could not let out.
             anyio.from_thread.check_cancelled()
             raise
+
+
+def _watch(connection: sqlite3.Connection) -> None:
+    connection.set_progress_handler(_is_cancelled, _INSTRUCTIONS)
 
 
 def _is_cancelled() -> bool:

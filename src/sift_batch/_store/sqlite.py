@@ -274,6 +274,9 @@ class FileStore(SqliteStore):
         except BaseException as exc:
             self._owner = None
             self._lock.release()
+            if isinstance(exc.__cause__, sqlite3.DatabaseError):
+                with files.reported():  # by what to do: of a step that fails later, this is not known
+                    raise exc.__cause__ from None  # noqa: ASYNC104 - it is no Cancelled
             if isinstance(exc, Exception) and not isinstance(exc, StoreError):
                 raise store_error(exc) from exc  # noqa: ASYNC104 - an Exception, so no Cancelled
             raise
@@ -317,6 +320,18 @@ class FileStore(SqliteStore):
             return await self._writes.run(_erase, bare=True)
         except sqlite3.Error as exc:
             raise store_error(exc) from exc
+
+    async def submit(
+        self, owner: str, new: NewJob, *, now: int, ttl: float, caps: Caps, max_age: float | None
+    ) -> SubmitOutcome:
+        self._check_identity()  # a file that was removed takes rows, and nobody ever finds them
+        return await super().submit(owner, new, now=now, ttl=ttl, caps=caps, max_age=max_age)
+
+    async def rerun(
+        self, owner: str, new_id: str, source_id: str, *, caller: Caller, now: int, ttl: float, caps: Caps
+    ) -> RerunOutcome:
+        self._check_identity()
+        return await super().rerun(owner, new_id, source_id, caller=caller, now=now, ttl=ttl, caps=caps)
 
     def _check_identity(self) -> None:
         if files.identity(self._path) != self._identity:

@@ -65,7 +65,7 @@ FAULTS: Final[dict[str, Fault]] = {
         (("_store/schema.py", '{"full": 2, "normal": 1}', '{"full": 1, "normal": 1}'),), frozenset({POWER})
     ),
     "the folder is not synced": Fault(
-        (("_store/files.py", "    _sync_folder(path.parent)\n", "    pass\n"),), frozenset({POWER})
+        (("_store/files.py", "    sync_folder(path.parent)\n", "    pass\n"),), frozenset({POWER})
     ),
     "the new file is not synced": Fault(
         (("_store/files.py", "PRAGMA synchronous = FULL", "PRAGMA synchronous = OFF"),), frozenset({POWER})

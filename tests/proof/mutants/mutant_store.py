@@ -611,4 +611,47 @@ OBSERVE: Final = (
     ),
 )
 
-STORE: Final = (*STEPS, *ARRIVAL, *REMOVAL, *QUERIES, *WRITER, *MODEL, *OBSERVE)
+BESIDE: Final = (
+    Mutant(
+        "a check believes the counts of a job",
+        "_store/audit.py",
+        "if (job.targets_done, job.targets_failed) != (finished, failed):",
+        "if False:",
+        "counts that differ from a job's targets are damage",
+        ("store/test_beside_audit.py",),
+    ),
+    Mutant(
+        "counts nobody's live jobs",
+        "_store/figures.py",
+        "CallerFigures(str(caller), jobs, int(live),",
+        "CallerFigures(str(caller), jobs, 0,",
+        "the live jobs of each caller are counted",
+        ("store/test_beside_figures.py",),
+    ),
+    Mutant(
+        "a backup is not read back",
+        "_store/backup.py",
+        "if not whole or reader.execute(_JOBS).fetchone() != marks:",
+        "if False:",
+        "a backup that is damaged gets no name",
+        ("store/test_beside_backup.py",),
+    ),
+    Mutant(
+        "a cancelled check goes on",
+        "_store/beside.py",
+        "connection.set_progress_handler(_is_cancelled, _INSTRUCTIONS)",
+        "pass",
+        "a cancellation ends SQLite's work beside a runner within moments",
+        ("store/test_beside_audit.py", "store/test_beside_backup.py"),
+    ),
+    Mutant(
+        "an error of any name is told",
+        "_observe/service_events.py",
+        "return value if isinstance(found, type) and issubclass(found, BaseException) else None",
+        "return value",
+        "only a class that a loaded module has is told as the type of an error (I7)",
+        ("service/test_serve_events.py",),
+    ),
+)
+
+STORE: Final = (*STEPS, *ARRIVAL, *REMOVAL, *QUERIES, *WRITER, *MODEL, *OBSERVE, *BESIDE)
