@@ -7,7 +7,7 @@ and size, follows no redirect, and tells a problem of the service from an answer
 
 from ._calls import Answer, Client, Event
 from ._http import open_client
-from ._problems import BadServer, ServiceProblem, Unreachable
+from ._problems import BadServer, ServiceProblem, Unreachable, stranger
 from ._transport import Transport
 
 __all__ = [
@@ -19,4 +19,5 @@ __all__ = [
     "Transport",
     "Unreachable",
     "open_client",
+    "stranger",
 ]

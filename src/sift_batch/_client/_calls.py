@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import trio
 
 from ._address import check_key
-from ._pieces import EventReader, lines_of, too_long
+from ._pieces import EventReader, Lines, too_long
 from ._problems import Unreachable, problem_of, read_json, stranger
 from ._transport import Headers, Transport
 
@@ -105,7 +105,7 @@ class Client:
         Raises what `call` raises, also in the middle: an answer that was cut off is `Unreachable`.
         """
         async with self._stream(path, {"accept": "application/jsonl"}, math.inf) as (status, pieces):
-            yield _objects(lines_of(pieces, BODY_LIMIT), status)
+            yield _Objects(Lines(pieces, BODY_LIMIT), status)
 
     @asynccontextmanager
     async def events(self, path: str, *, last: str = "") -> AsyncIterator[AsyncIterator[Event]]:
@@ -118,7 +118,7 @@ class Client:
         if last:
             headers["last-event-id"] = last
         async with self._stream(path, headers, _EVENT_SECONDS) as (status, pieces):
-            yield _events(pieces, status)
+            yield _Events(pieces, status)
 
     @asynccontextmanager
     async def _stream(
@@ -140,7 +140,7 @@ class Client:
             kind = found.get("content-type", "").partition(";")[0].strip().lower()
             if status not in (200, 204) or (status == 200 and kind != wanted):
                 raise stranger(status)
-            yield status, _paced(pieces, seconds)
+            yield status, _Paced(pieces, seconds)
 
     def _head(self, headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
         named = {"accept": "application/json", **headers}
@@ -179,36 +179,59 @@ async def _read(pieces: AsyncIterator[bytes], limit: int) -> bytes:
     return bytes(whole)
 
 
-async def _paced(pieces: AsyncIterator[bytes], seconds: float) -> AsyncIterator[bytes]:
-    while True:
-        piece = None
-        # Round the wait alone, never round the yield: a scope may not be left open there.
-        with trio.move_on_after(seconds) as scope:
-            piece = await anext(pieces, None)
-        if scope.cancelled_caught:
-            raise _too_slow()
-        if piece is None:
-            return
-        yield piece
+# Iterators and no generators from here on: one that is left half-way needs no closing.
 
 
-async def _objects(lines: AsyncIterator[bytes], status: int) -> AsyncIterator[dict[str, Any]]:
-    async for line in lines:
-        value = read_json(line)
-        if not isinstance(value, dict):
-            raise stranger(status)
-        yield value
+class _Paced:
+    """Pieces, each of which must come within some seconds."""
+
+    def __init__(self, pieces: AsyncIterator[bytes], seconds: float) -> None:
+        self._pieces, self._seconds = pieces, seconds
+
+    def __aiter__(self) -> "_Paced":
+        return self
+
+    async def __anext__(self) -> bytes:
+        with trio.move_on_after(self._seconds):
+            return await anext(self._pieces)
+        raise _too_slow()
 
 
-async def _events(pieces: AsyncIterator[bytes], status: int) -> AsyncIterator[Event]:
-    reader = EventReader()
-    async for line in lines_of(pieces, BODY_LIMIT, keep_blank=True):
-        fields = reader.take(line, BODY_LIMIT)
-        if fields is not None:
-            value = read_json(fields.data.encode())
-            if not isinstance(value, dict):
-                raise stranger(status)
-            yield Event(fields.name, fields.id, value)
+class _Objects:
+    """The JSON objects of lines."""
+
+    def __init__(self, lines: AsyncIterator[bytes], status: int) -> None:
+        self._lines, self._status = lines, status
+
+    def __aiter__(self) -> "_Objects":
+        return self
+
+    async def __anext__(self) -> dict[str, Any]:
+        return _object(await anext(self._lines), self._status)
+
+
+class _Events:
+    """The events of an event stream, whose data are JSON objects."""
+
+    def __init__(self, pieces: AsyncIterator[bytes], status: int) -> None:
+        self._lines, self._status = Lines(pieces, BODY_LIMIT, keep_blank=True), status
+        self._reader = EventReader()
+
+    def __aiter__(self) -> "_Events":
+        return self
+
+    async def __anext__(self) -> Event:
+        while True:
+            fields = self._reader.take(await anext(self._lines), BODY_LIMIT)
+            if fields is not None:
+                return Event(fields.name, fields.id, _object(fields.data.encode(), self._status))
+
+
+def _object(data: bytes, status: int) -> dict[str, Any]:
+    value = read_json(data)
+    if not isinstance(value, dict):
+        raise stranger(status)
+    return value
 
 
 def _too_slow() -> Unreachable:

@@ -3,32 +3,53 @@
 Next: `_calls`, which hands them on.
 """
 
+from collections import deque
 from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 from ._problems import Unreachable
 
 
-async def lines_of(
-    pieces: AsyncIterator[bytes], limit: int, *, keep_blank: bool = False
-) -> AsyncIterator[bytes]:
-    """Yield the lines of a body, without their ends. Raises `Unreachable` for one longer than `limit`."""
-    held: list[bytes] = []  # the beginning of a line whose end has not come, and `size`, its bytes
-    size = 0
-    async for piece in pieces:
+class Lines:
+    """The lines of a body, without their ends, as they come; blank ones only if they are to be kept.
+
+    Raises `Unreachable` for a line longer than `limit`.
+    """
+
+    def __init__(self, pieces: AsyncIterator[bytes], limit: int, *, keep_blank: bool = False) -> None:
+        self._pieces, self._limit, self._keep_blank = pieces, limit, keep_blank
+        self._ready: deque[bytes] = deque()  # lines that have ended
+        self._held: list[bytes] = []  # the beginning of one that has not, and `_size`, its bytes
+        self._size = 0
+
+    def __aiter__(self) -> "Lines":
+        return self
+
+    async def __anext__(self) -> bytes:
+        while True:
+            while self._ready:
+                line = self._ready.popleft()
+                if line or self._keep_blank:
+                    return line
+            piece = await anext(self._pieces, None)
+            if piece is not None:
+                self._take(piece)
+            elif self._size:
+                line, self._size = b"".join(self._held), 0
+                return line
+            else:
+                raise StopAsyncIteration
+
+    def _take(self, piece: bytes) -> None:
         *ended, rest = piece.split(b"\n")
         for part in ended:
-            line = b"".join((*held, part)).removesuffix(b"\r")
-            held.clear()
-            size = 0
-            if line or keep_blank:
-                yield line
-        held.append(rest)
-        size += len(rest)
-        if size > limit:
+            self._ready.append(b"".join((*self._held, part)).removesuffix(b"\r"))
+            self._held.clear()
+            self._size = 0
+        self._held.append(rest)
+        self._size += len(rest)
+        if self._size > self._limit:
             raise too_long()
-    if size:
-        yield b"".join(held)
 
 
 def too_long() -> Unreachable:
