@@ -201,15 +201,17 @@ class Page:
 
     async def click(self, name: str, role: str = "button") -> None:
         """Click what a screen reader calls so."""
-        with trio.fail_after(5):
-            while not (found := await self.nodes(role, name)):
+        with trio.fail_after(20):
+            while not (found := await self.nodes(role, name)):  # noqa: ASYNC110 - the page tells nobody
                 await trio.sleep(0.03)
         node = found[0]["backendDOMNodeId"]
         await self._wire.send("DOM.scrollIntoViewIfNeeded", backendNodeId=node)
         quad = (await self._wire.send("DOM.getContentQuads", backendNodeId=node))["quads"][0]
         x, y = sum(quad[0::2]) / 4, sum(quad[1::2]) / 4
         for kind in ("mousePressed", "mouseReleased"):
-            await self._wire.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+            await self._wire.send(
+                "Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1
+            )
 
     # ---- what a user sees
 
@@ -222,9 +224,9 @@ class Page:
         return result["result"].get("value")
 
     async def until(self, script: str) -> None:
-        """Return once a script in the page gives something true; eight seconds at most."""
-        with trio.move_on_after(8) as waited:
-            while not await self.run(script):  # noqa: ASYNC110 - the page tells nobody
+        """Return once a script in the page gives something true; twenty seconds at most."""
+        with trio.move_on_after(20) as waited:
+            while not await self.run(f"Boolean({script})"):  # noqa: ASYNC110 - the page tells nobody
                 await trio.sleep(0.03)
         assert not waited.cancelled_caught, f"not seen: {script}\n{await self.text()}\n{self.complaints}"
 
@@ -261,7 +263,9 @@ class Page:
     async def alert(self) -> str:
         """What the live regions of the page say now."""
         regions = "[...document.querySelectorAll('[role=status], [role=alert]')]"
-        return str(await self.run(f"{regions}.filter(e => e.checkVisibility()).map(e => e.innerText).join(' ')"))
+        return str(
+            await self.run(f"{regions}.filter(e => e.checkVisibility()).map(e => e.innerText).join(' ')")
+        )
 
     # ---- how it is shown
 
@@ -291,7 +295,7 @@ class Page:
     async def picture(self, path: Path) -> None:
         """Write a screenshot of the whole page."""
         shot = await self._wire.send("Page.captureScreenshot", format="png", captureBeyondViewport=True)
-        path.write_bytes(base64.b64decode(shot["data"]))
+        await trio.Path(path).write_bytes(base64.b64decode(shot["data"]))
 
 
 def role_of(node: dict[str, Any]) -> str:
@@ -306,7 +310,9 @@ def name_of(node: dict[str, Any]) -> str:
 
 def property_of(node: dict[str, Any], name: str) -> Any:
     """A property of a node."""
-    return next((item["value"].get("value") for item in node.get("properties", []) if item["name"] == name), None)
+    return next(
+        (item["value"].get("value") for item in node.get("properties", []) if item["name"] == name), None
+    )
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""The dashboard under test: a service whose fetch is scripted, a browser in front of it, and what is always true.
+"""The dashboard under test: a service with a scripted fetch, a browser before it, and what is always true.
 
 Each page that a test looks at is looked at in both schemes and in a narrow window too. With
 `DASHBOARD_PICTURES` set to a folder, what was looked at is kept there as pictures.
@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,25 @@ from sift_batch import Config
 
 KEYS = (ANN, BOB, EVE)
 CONFIG = Config(jobs_per_caller=4, targets_per_job=1_000, retry_wait=0.05)
-NAMED = ("button", "link", "textbox", "combobox", "checkbox", "progressbar", "image", "dialog", "list", "region")
+NAMED = (
+    "button",
+    "link",
+    "textbox",
+    "combobox",
+    "checkbox",
+    "progressbar",
+    "image",
+    "dialog",
+    "list",
+    "region",
+)
 PICTURES = os.environ.get("DASHBOARD_PICTURES")
 
 _CONTRAST = """
 (() => {
   const channel = (v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
   const light = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
-  const colour = (text) => { const v = text.match(/[\\d.]+/g).map(Number); return v.length < 4 ? [...v, 1] : v; };
+  const colour = (text) => [...text.match(/[\\d.]+/g).map(Number), 1].slice(0, 4);
   const ground = (element) => {
     for (let at = element; at; at = at.parentElement) {
       const found = colour(getComputedStyle(at).backgroundColor);
@@ -41,7 +53,8 @@ _CONTRAST = """
   const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walk.nextNode()) {
     const element = walk.currentNode.parentElement, style = getComputedStyle(element);
-    if (!walk.currentNode.data.trim() || !element.checkVisibility() || element.closest(":disabled, svg, option")) continue;
+    if (!walk.currentNode.data.trim() || !element.checkVisibility()) continue;
+    if (element.closest("svg, option")) continue;
     const size = parseFloat(style.fontSize), large = size >= 24 || (size >= 18.66 && style.fontWeight >= 700);
     const found = ratio(colour(style.color), ground(element));
     if (found < (large ? 3 : 4.5)) low.push(`${walk.currentNode.data.trim()}: ${found.toFixed(2)}`);
@@ -61,11 +74,13 @@ _FACTS = """
   title: document.title,
   wide: document.documentElement.scrollWidth - document.documentElement.clientWidth,
   styled: document.querySelectorAll("[style], style").length,
-  headings: [...document.querySelectorAll("h1, h2, h3")].filter((e) => e.checkVisibility()).map((e) => +e.localName[1]),
-  twice: [...document.querySelectorAll("[id]")].map((e) => e.id).filter((id, at, all) => all.indexOf(id) !== at),
-  lost: [...document.querySelectorAll("[aria-labelledby], [aria-describedby]")]
-    .flatMap((e) => `${e.getAttribute("aria-labelledby") ?? ""} ${e.getAttribute("aria-describedby") ?? ""}`.trim().split(/ +/))
-    .filter((id) => !document.getElementById(id)),
+  headings: [...document.querySelectorAll("h1, h2, h3")]
+    .filter((e) => e.checkVisibility()).map((e) => +e.localName[1]),
+  twice: [...document.querySelectorAll("[id]")]
+    .map((e) => e.id).filter((id, at, all) => all.indexOf(id) !== at),
+  lost: ["aria-labelledby", "aria-describedby"]
+    .flatMap((name) => [...document.querySelectorAll(`[${name}]`)].map((e) => e.getAttribute(name)))
+    .flatMap((ids) => ids.trim().split(/ +/)).filter((id) => !document.getElementById(id)),
   small: [...document.querySelectorAll("button, select, input, summary")].filter((e) => e.checkVisibility())
     .filter((e) => e.type !== "checkbox" && e.getBoundingClientRect().height < 24).map((e) => e.outerHTML),
 })
@@ -107,12 +122,14 @@ def check_clean(page: Page) -> None:
     """The page asked nobody else, told no address its key, and has nothing to complain about."""
     assert page.complaints == [], page.complaints
     for request in page.requests:
-        assert request["url"].startswith((f"{page.origin}/", "data:image/svg", f"blob:{page.origin}/")), request
+        assert request["url"].startswith((f"{page.origin}/", "data:image/svg", f"blob:{page.origin}/")), (
+            request
+        )
         assert not any(key in request["url"] for key in KEYS), request
 
 
 async def look_at(page: Page, name: str) -> None:
-    """Check what holds for every page: names, headings, contrast in both schemes, nothing cut off when narrow."""
+    """Check what holds for every page: names, headings, contrast in both schemes, nothing cut off."""
     tree = await page.nodes()
     nameless = [role_of(node) for node in tree if role_of(node) in NAMED and not name_of(node).strip()]
     assert nameless == [], f"without a name: {nameless}"
@@ -137,7 +154,7 @@ async def look_at(page: Page, name: str) -> None:
         levels = facts["headings"]
         assert levels.count(1) == 1
         assert levels[0] == 1
-        assert all(after - before <= 1 for before, after in zip(levels, levels[1:], strict=False)), levels
+        assert all(after - before <= 1 for before, after in pairwise(levels)), levels
         low = await page.run(_CONTRAST)
         assert low == [], low
         if PICTURES:

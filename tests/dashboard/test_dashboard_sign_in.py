@@ -73,7 +73,9 @@ async def test_the_key_lives_as_long_as_the_tab(chromium: Chromium) -> None:
         check_clean(page)
 
 
-async def test_a_key_that_is_revoked_ends_the_visit(chromium: Chromium, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_key_that_is_revoked_ends_the_visit(
+    chromium: Chromium, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With the key's end the page shows nothing of the jobs any more and asks for a key."""
     async with dashboard(chromium) as (api, page):
         await api.settled(A)
@@ -84,3 +86,26 @@ async def test_a_key_that_is_revoked_ends_the_visit(chromium: Chromium, monkeypa
         await look_again(page)
         await page.see("The service does not know this key, or knows it no more.")
         assert A not in await page.run("document.documentElement.outerHTML")
+
+
+async def test_the_header_is_one_line_in_a_narrow_window(chromium: Chromium) -> None:
+    """At 320 px the way out stands beside the name, also while the page is not connected."""
+    places = (
+        "['.brand', '#forget', 'header nav']"
+        ".map((name) => document.querySelector(name).getBoundingClientRect())"
+        ".map(({top, bottom, right}) => ({top, bottom, right}))"
+    )
+    async with dashboard(chromium) as (_, page):
+        await page.see("Live")
+        await page.show(width=320)
+        for offline in (False, True):
+            await page.offline(offline)
+            await look_again(page)
+            await page.see("Not connected" if offline else "Live")
+            name, out, docs = await page.run(places)
+            assert out["top"] < name["bottom"] <= out["bottom"]
+            assert docs["bottom"] - docs["top"] < 30
+            assert out["right"] <= 320
+        await page.offline(False)
+        await page.click("Try now")
+        await page.see("Live")

@@ -238,7 +238,7 @@ async def _killed(app: Application, store: Path, chance: random.Random) -> dict[
     """Kill the application in the middle of its work; give what was stored shortly before."""
     await until(app.look)
     await until(store.exists)
-    with trio.fail_after(20):
+    with trio.fail_after(60):
         while not await _stored(store):  # noqa: ASYNC110 - it is another process that stores
             await trio.sleep(0.05)
     await trio.sleep(chance.uniform(0, 1.0))

@@ -8,6 +8,7 @@ from typing import Any
 
 import h11
 import trio
+from openapi_truth import check_event, check_reply
 from server_rig import running
 
 from sift_batch import Caller, CallerClass, Config, Gate, TargetError, open_runner, open_store
@@ -106,7 +107,9 @@ class Client:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         async with await trio.open_tcp_stream("127.0.0.1", self.port) as stream:
             await stream.send_all(self.head(method, path, raw, named))
-            return await read_reply(stream, method)
+            reply = await read_reply(stream, method)
+        check_reply(method, path, reply.status, reply.headers, reply.body)
+        return reply
 
     async def get(self, path: str, **headers: str) -> Reply:
         """Send a GET."""
@@ -163,6 +166,7 @@ class Incoming:
             if "event:" in text:
                 fields: dict[str, Any] = dict(line.split(": ", 1) for line in text.splitlines())
                 fields["data"] = json.loads(fields["data"])
+                check_event(fields)
                 return fields
         return None
 

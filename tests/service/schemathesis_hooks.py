@@ -15,7 +15,7 @@ from sift_batch import Options, Target, TargetError
 from sift_batch.fetch import FetchError, check_target
 from sift_batch.fetch._options import _check_together
 
-_HOSTS = st.sampled_from(["example.org", "www.example.com", "wiki.example.net:8080", "xn--bcher-kva.example"])
+_HOSTS = st.sampled_from(["example.org", "www.example.com", "wiki.example.net:8080", "xn--bcher-kva.de"])
 _PATHS = st.from_regex(r"(/[a-z0-9~._-]{0,8}){0,3}(\?[a-z]{1,3}=[a-z0-9]{0,2})?", fullmatch=True)
 _URLS = st.builds("{}://{}{}".format, st.sampled_from(["http", "https", "HTTPS"]), _HOSTS, _PATHS)
 _PAGES = st.lists(st.sampled_from(["1", "-1", "2-5", "7-", "30"]), min_size=1, max_size=4).map(",".join)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import trio
-from api_rig import Client
+from api_rig import Client, Reply, read_reply
 
 from sift_batch.service._keys import digest_of, digest_text
 
@@ -23,13 +23,29 @@ LOOPBACK = ("--allow", "127.0.0.0/8", "--ports", "any")
 _READY = re.compile(r"listening on http://([^ ]+):([0-9]+) metrics http://([^ ]+):([0-9]+)\n")
 
 
+class Plain(Client):
+    """Sends requests as they are told, and takes whatever comes back for an answer."""
+
+    async def send(self, method: str, path: str, body: Any = None, **headers: str) -> Reply:
+        """Send a request and read its response."""
+        raw = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        async with await trio.open_tcp_stream("127.0.0.1", self.port) as stream:
+            await stream.send_all(self.head(method, path, raw, named))
+            return await read_reply(stream, method)
+
+
 class Served:
     """A process that serves: its ports, what it writes, and its end."""
 
     def __init__(self, process: subprocess.Popen[bytes], folder: Path, errors: Path, line: str) -> None:
         self.process, self.folder, self.line = process, folder, line
         self._errors = errors
-        found = _READY.fullmatch(line)
+        found = _READY.fullmatch(
+            line
+            if line.startswith("l")
+            else "listening on {} metrics {}\n".format(*json.loads(line).values())
+        )
         assert found, (line, self.stderr)
         self.host, self.port, self.metrics_port = found[1], int(found[2]), int(found[4])
 
@@ -43,9 +59,9 @@ class Served:
         """The key of the single user."""
         return (self.data / "key").read_text().strip()
 
-    def client(self, key: str | None = None) -> Client:
+    def client(self, key: str | None = None) -> Plain:
         """Return a client, of the single user without a key."""
-        return Client(self.port, key or self.key)
+        return Plain(self.port, key or self.key)
 
     @property
     def stderr(self) -> str:
@@ -63,12 +79,12 @@ class Served:
 
     async def metrics(self) -> dict[str, float]:
         """Return every series with its value."""
-        reply = await Client(self.metrics_port, None).get("/metrics")
+        reply = await Plain(self.metrics_port, None).get("/metrics")
         assert reply.status == 200, reply.body
         lines = [line for line in reply.body.decode().splitlines() if not line.startswith("#")]
         return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
 
-    async def ends(self, seconds: float = 10.0) -> int:
+    async def ends(self, seconds: float = 30.0) -> int:
         """Return its exit code."""
         with trio.fail_after(seconds):
             while self.process.poll() is None:  # noqa: ASYNC110 - a process of `subprocess` has no event
@@ -103,7 +119,7 @@ async def served(
         )
     assert process.stdout is not None
     try:
-        with trio.fail_after(20):
+        with trio.fail_after(40):
             line = await trio.to_thread.run_sync(process.stdout.readline, abandon_on_cancel=True)
         yield Served(process, folder, errors, line.decode())
     finally:
@@ -213,7 +229,7 @@ async def site() -> AsyncIterator[Site]:
         tasks.cancel_scope.cancel()
 
 
-async def eventually(holds: Callable[[], Any], seconds: float = 8.0) -> None:
+async def eventually(holds: Callable[[], Any], seconds: float = 20.0) -> None:
     """Return once something holds, awaited if it is to be."""
     with trio.fail_after(seconds):
         while True:

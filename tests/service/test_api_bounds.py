@@ -159,7 +159,7 @@ async def test_a_wait_ends_for_each_reason(autojump_clock: MockClock, end: End) 
 
 
 async def test_a_wait_raises_what_its_news_raise_and_nothing_wrapped(autojump_clock: MockClock) -> None:
-    """An error comes out as itself; a client that leaves is `ClientGone`; a refused body is one, too."""
+    """An error comes out as itself, a client that leaves as `ClientGone`, a refused body with its status."""
 
     async def broken() -> None:
         raise KeyError("mine")
@@ -174,8 +174,8 @@ async def test_a_wait_raises_what_its_news_raise_and_nothing_wrapped(autojump_cl
     opened = OpenRequests()
     with opened.enter(ANN, quiet) as request, pytest.raises(KeyError, match="mine"):
         await request.wait(broken)
-    for receive in (leaving, refused):
-        with opened.enter(ANN, receive) as request, pytest.raises(ClientGone):
+    for receive, error in ((leaving, ClientGone), (refused, BodyRefused)):
+        with opened.enter(ANN, receive) as request, pytest.raises(error):
             await request.wait(never, seconds=math.inf)
     with trio.move_on_after(1) as scope, opened.enter(ANN, quiet) as request:
         await request.wait(never)

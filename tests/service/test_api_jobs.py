@@ -1,6 +1,7 @@
 """Jobs over HTTP: submit, list, look, wait, cancel, run again, delete."""
 
 import re
+from typing import Any
 
 import pytest
 import trio
@@ -342,3 +343,61 @@ async def test_limits_are_the_callers_own() -> None:
             2**20,
         )
         api.fetch.release()
+
+
+async def test_a_job_that_starts_meanwhile_is_live_in_the_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that begins to run between two reads of the limits is in one of them."""
+    async with serving(Fetch(hang=[A])) as api:
+        real = api.runner.jobs
+        job_id = await api.submitted(A)
+        await api.fetch.wait_started(1)
+        (running,) = await real()
+        seen: list[str] = []
+
+        async def jobs(*arguments: object, **named: object) -> list[object]:
+            # It is queued at the first look, and running from then on.
+            status = named.get("status")
+            if status is None:
+                return await real(*arguments, **named)
+            seen.append(str(status))
+            return [running] if status == ("queued" if len(seen) == 1 else "running") else []
+
+        monkeypatch.setattr(api.runner, "jobs", jobs)
+        assert (await api.ann.get("/v1/limits")).json["live_jobs"] == [job_id]
+        assert len(seen) == 2
+        api.fetch.release()
+
+
+async def test_options_are_looked_at_once_however_many_targets_have_them() -> None:
+    """A jq program costs a process at each look: a job of ten targets with it costs one or two."""
+    async with serving() as api:
+        check, programs = api.fetch.check, []
+
+        async def checking(target: Any) -> None:
+            programs.append(target.options.jq)
+            await check(target)
+
+        api.fetch.check = checking  # type: ignore[method-assign]
+        urls = [f"{A}{number}" for number in range(10)]
+        reply = await api.ann.post("/v1/batch", {"targets": urls, "options": {"jq": ".a", "question": "?"}})
+        assert reply.status == 202
+        assert programs.count(".a") <= 2
+        assert len(programs) >= len(urls)
+
+
+async def test_a_client_that_leaves_while_its_targets_are_looked_at_submits_nothing() -> None:
+    """Its request ends with it, whatever the looking would have taken; there is no job."""
+    async with serving() as api:
+        looking = trio.Event()
+
+        async def hanging(target: Any) -> None:
+            looking.set()
+            await trio.sleep_forever()
+
+        api.fetch.check = hanging  # type: ignore[method-assign]
+        async with await trio.open_tcp_stream("127.0.0.1", api.server.port) as stream:
+            await stream.send_all(api.ann.head("POST", "/v1/batch", b'{"targets": ["%s"]}' % A.encode(), {}))
+            await looking.wait()
+        await until(lambda: not api.app._shared.open._open)
+        assert await api.runner.jobs() == []
+        assert api.errors == []

@@ -1,13 +1,17 @@
 """The whole service: opened, called, revoked, stopped; opened again on the same folder."""
 
+import gc
 import os
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
 import trio
 from api_rig import ANN, BOB, Client, Fetch, until
+from prometheus_client import CollectorRegistry, Counter
+from trio.testing import wait_all_tasks_blocked
 
+from sift_batch import Config, StoreError, open_runner, open_store
 from sift_batch.service._keys import digest_of, digest_text
 from sift_batch.service._open import Service, open_service
 from sift_batch.service._settings import load_settings
@@ -41,6 +45,14 @@ def write_callers(path: Path, *names_and_keys: tuple[str, str]) -> None:
     )
     path.touch(0o600)
     path.write_text(text)
+
+
+def left_open() -> tuple[int, int]:
+    """Return how many tasks the run has, and how many files and sockets the process."""
+    gc.collect()
+    folder = Path("/proc/self/fd")
+    descriptors = sum(1 for _ in folder.iterdir()) if folder.exists() else 0
+    return trio.lowlevel.current_statistics().tasks_living, descriptors
 
 
 async def runner_status(service: Service, job_id: str) -> str:
@@ -174,3 +186,68 @@ async def test_a_service_needs_a_folder() -> None:
     with pytest.raises(ValueError, match=r"service\.data"):
         async with open_service(load_settings(None, {}, {}), fetcher=opened(Fetch())):
             raise AssertionError("it can't be open")
+
+
+async def test_as_many_connections_wait_as_the_setting_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`service.backlog` is the length of the queue of each socket that listens for requests."""
+    real, lengths = trio.open_tcp_listeners, []
+
+    async def noting(port, *, host, backlog):
+        lengths.append(backlog)
+        return await real(port, host=host, backlog=backlog)
+
+    monkeypatch.setattr(trio, "open_tcp_listeners", noting)
+    async with open_service(settings(tmp_path, **{"service.backlog": 7}), fetcher=opened(Fetch())):
+        assert lengths == [7]
+
+
+@pytest.mark.parametrize("step", ["callers", "port", "metrics", "store", "fetcher", "cursor key", "registry"])
+async def test_a_start_that_fails_leaves_nothing_open(tmp_path: Path, step: str) -> None:
+    """Whatever fails, its error comes out as itself, no file or task is left, and the next start is fine."""
+    path = tmp_path / "callers.toml"
+    write_callers(path, ("ann", ANN))
+    registry = CollectorRegistry()
+    flags: dict[str, object] = {"service.callers": str(path), "service.metrics_port": 0}
+    async with open_service(settings(tmp_path, **flags), fetcher=opened(Fetch())):
+        pass
+
+    @asynccontextmanager
+    async def broken(config, *, gate=None):
+        raise ValueError("the fetch can't be opened")
+        yield
+
+    failing = opened(Fetch())
+    async with AsyncExitStack() as around:
+        if step == "callers":
+            path.write_text("no")
+        elif step in ("port", "metrics"):
+            (taken,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+            around.push_async_callback(taken.aclose)
+            name = "service.port" if step == "port" else "service.metrics_port"
+            flags[name] = taken.socket.getsockname()[1]
+        elif step == "store":
+            store = await around.enter_async_context(open_store(tmp_path / "data" / "jobs.sift"))
+            await around.enter_async_context(open_runner(store, Fetch(), Config()))
+        elif step == "fetcher":
+            failing = broken
+        elif step == "cursor key":
+            (tmp_path / "data" / "cursor-key").unlink()
+            (tmp_path / "data" / "cursor-key").mkdir()
+        else:
+            Counter("sift_batch_auth_failures_total", "taken", registry=registry)
+        await wait_all_tasks_blocked(0.1)
+        before = left_open()
+        with pytest.raises((OSError, ValueError, StoreError)):
+            async with open_service(settings(tmp_path, **flags), fetcher=failing, registry=registry):
+                raise AssertionError("it can't be open")
+        # SQLite closes a file that this process has locked elsewhere only when that lock goes.
+        assert left_open()[0] == before[0]
+        assert step == "store" or left_open() == before
+    write_callers(path, ("ann", ANN))
+    if step == "cursor key":
+        (tmp_path / "data" / "cursor-key").rmdir()
+    flags = {"service.callers": str(path)}
+    async with open_service(settings(tmp_path, **flags), fetcher=opened(Fetch())) as service:
+        assert (await Client(service.port, ANN).get("/v1/batch")).status == 200

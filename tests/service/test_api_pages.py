@@ -1,4 +1,4 @@
-"""What anybody may read without a key: the dashboard, the documentation, the description, the agents' page."""
+"""What may anybody read without a key? The dashboard, the documentation, the description, agents' page."""
 
 import re
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sift_batch import Config, Options, Result, TargetError, TargetState, TargetStatus
+from sift_batch.service._callers import Taken
 from sift_batch.service._lines import wants_lines
 from sift_batch.service._parts import block_ends, part_of
 from sift_batch.service._result_routes import plan_page
@@ -243,6 +244,63 @@ async def test_memory_for_results_is_given_back() -> None:
         ):
             await api.ann.get(f"/v1/batch/{job_id}/{path}")
         assert room.free == free
+
+
+@pytest.mark.real
+async def test_lines_are_read_as_there_is_room() -> None:
+    """While others hold all the memory for results, no line is read; then they come, and give it back."""
+    async with serving() as api:
+        path = f"/v1/batch/{await api.settled(A, B)}/results"
+        room = api.app._shared.room
+        free = room.free
+        for query in ("", "?follow=1"):
+            async with api.ann.stream(path + query, Accept="application/jsonl") as lines:
+                async with room.hold(free):
+                    with trio.move_on_after(0.2) as scope:
+                        await lines.block(b"\n")
+                    assert scope.cancelled_caught
+                with trio.fail_after(5):
+                    while await lines.block(b"\n") is not None:
+                        pass
+                assert lines.whole is True
+        assert room.free == free
+
+
+@pytest.mark.real
+async def test_a_page_without_results_needs_no_room() -> None:
+    """While others hold all the memory for results, and more wait, a page that has none comes at once."""
+    async with serving(Fetch(hang=[A])) as api:
+        job_id = await api.submitted(A)
+        room = api.app._shared.room
+        async with room.hold(room.free), trio.open_nursery() as waiting:
+            waiting.start_soon(room.take, 1)
+            with trio.fail_after(3):
+                assert (await api.ann.get(f"/v1/batch/{job_id}/results")).json["items"] == []
+            waiting.cancel_scope.cancel()
+        api.fetch.release()
+
+
+@pytest.mark.real
+async def test_lines_to_a_caller_that_is_revoked_are_cut() -> None:
+    """A stream of lines that is under way ends with the line that is being sent."""
+    async with serving() as api:
+        job_id = await api.settled(*(f"{A}{number}" for number in range(9)))
+        touch = api.app._shared.leases.touch
+        told: list[int] = []
+
+        async def touching(*arguments: object) -> None:
+            told.append(1)
+            if len(told) == 3:  # the request itself, and two lines
+                api.app.revoke(Taken(frozenset({"ann"}), frozenset()))
+            await touch(*arguments)
+
+        api.app._shared.leases.touch = touching
+        async with api.ann.stream(f"/v1/batch/{job_id}/results", Accept="application/jsonl") as lines:
+            with trio.fail_after(5):
+                count = 0
+                while await lines.block(b"\n") is not None:
+                    count += 1
+        assert (count, lines.whole) == (2, False)
 
 
 def state(idx: int, status: TargetState, chars: int = 0) -> TargetStatus:

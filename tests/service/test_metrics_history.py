@@ -11,14 +11,15 @@ from api_rig import Client, Fetch, until
 from prometheus_client import CollectorRegistry
 
 from sift_batch import JobState, TargetError, TargetState, open_reader
-from sift_batch.service._open import STORE_FILE, Service, open_service
+from sift_batch.service._open import STORE_FILE, open_service
 from sift_batch.service._settings import load_settings
 from sift_batch.testing import WallClock
 
 pytestmark = pytest.mark.real
 
 TTL = 600
-STEPS = 40
+STEPS = 36
+FIRST = ("submit", "let_go", "lapse", "refused", "rerun", "cancel", "delete")
 
 
 def opened(fetch: Fetch) -> Any:
@@ -76,12 +77,13 @@ class History:
         return value
 
     async def step(self) -> None:
-        """Do one thing."""
-        act = self.chance.choices(
-            ("submit", "let_go", "cancel", "delete", "rerun", "lapse", "refused"), (8, 4, 2, 2, 2, 1, 1)
-        )[0]
+        """Do one thing: first each once, then by chance."""
+        act = FIRST[sum(self.done.values())] if sum(self.done.values()) < len(FIRST) else self._any()
         self.done[act] = self.done.get(act, 0) + 1
         await getattr(self, f"_{act}")()
+
+    def _any(self) -> str:
+        return self.chance.choices(FIRST, (8, 4, 1, 2, 2, 2, 2))[0]
 
     async def _submit(self) -> None:
         targets = []
@@ -106,7 +108,7 @@ class History:
         for url in self.held:
             self.fetch.release(url)
         self.held.clear()
-        await trio.sleep(0.02)
+        await until(lambda: self.gauge("live_jobs") == 0)
 
     async def _by_id(self, method: str, end: str = "") -> None:
         if self.jobs:
@@ -154,51 +156,30 @@ class History:
             return before == stored == tuple(map(self.gauge, names))
 
         with trio.move_on_after(3):
-            while not await same():
+            while not await same():  # noqa: ASYNC110 - the store tells nobody
                 await trio.sleep(0.02)
             return
         names = [self.gauge(name) for name in ("live_jobs", "inflight_targets", "store_bytes")]
         raise AssertionError(f"gauges {names}, store {await self.in_store()}")
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 async def test_gauges_are_what_the_store_says(tmp_path: Path, seed: int) -> None:
     """After each step of a history of submits, failures, cancels, deletes, reruns, lapses and restarts."""
     history = History(random.Random(seed), tmp_path / "data")
     totals: dict[str, float] = {}
     for _ in range(3):
-        async with history.serving() as service:
+        async with history.serving():
             await history.agree()
             for _ in range(STEPS // 3):
                 await history.step()
                 await history.agree()
-            for name in ("evicted_jobs_total", "swept_jobs_total"):
-                totals[name] = totals.get(name, 0) + history.gauge(name)
+            totals["swept"] = totals.get("swept", 0) + history.gauge("swept_jobs_total")
             refusals = history.registry.get_sample_value(
                 "sift_batch_refused_total", {"reason": "too_many_targets"}
             )
             totals["too_many"] = totals.get("too_many", 0) + (refusals or 0)
             assert history.gauge("store_max_bytes") == 6_000
     history.fetch.release()
-    assert totals["too_many"] == history.done.get("refused", 0)
-    if seed == 1:
-        # The history had what it is about.
-        assert all(totals.values()), totals
-        assert len(history.done) == 7
-
-
-async def test_a_service_counts_what_its_store_refuses(tmp_path: Path) -> None:
-    """By the name of the step."""
-    history = History(random.Random(0), tmp_path / "data")
-    async with history.serving() as service:
-        assert isinstance(service, Service)
-        await history.step()
-        (tmp_path / "data" / "jobs.sift-owner").unlink()
-        reply = await history.client.post("/v1/batch", {"targets": ["https://z.example/"]})
-        reply.problem(503, "store_unavailable")
-        labels = {"operation": "submit"}
-        assert history.registry.get_sample_value("sift_batch_store_errors_total", labels) == 1
-        await until(
-            lambda: history.registry.get_sample_value("sift_batch_refused_total", {"reason": "store"})
-        )
-        history.fetch.release()
+    assert totals["too_many"] == history.done["refused"]
+    assert totals["swept"] >= 1

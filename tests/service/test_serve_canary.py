@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 import pytest
 import trio
-from api_rig import ANN, EVE, Client
-from serve_rig import PROGRAM, Served, Site, entry, eventually, served, site, write_callers
+from api_rig import ANN, EVE
+from serve_rig import PROGRAM, Plain, Served, Site, entry, eventually, served, site, write_callers
 
 pytestmark = [
     pytest.mark.real,
@@ -128,15 +128,15 @@ def targets_of(pages: Site) -> list[Any]:
     ]
 
 
-async def misuse(service: Served, client: Client, pages: Site) -> None:
+async def misuse(service: Served, client: Plain, pages: Site) -> None:
     """Send requests that are refused, with words in every place."""
     await client.get(f"/v1/batch/{SENT}")
     await client.get(f"/{SENT}?{SENT}={SENT}")
     await client.get(f"/v1/batch?{SENT}={SENT}", X_Odd=SENT, Referer=f"http://{SENT}.org/")
     await client.get("/v1/batch", Host=f"{SENT}.org")
     await client.send(SENT.upper(), "/v1/batch")
-    await Client(service.port, SENT).get("/v1/batch")
-    await Client(service.port, None).get(f"/{SENT}")
+    await Plain(service.port, SENT).get("/v1/batch")
+    await Plain(service.port, None).get(f"/{SENT}")
     for body in (f'{{"{SENT}": 1}}'.encode(), f"{SENT}".encode(), b'{"targets": []}'):
         await client.post("/v1/batch", body)
     for bad in (
@@ -150,7 +150,7 @@ async def misuse(service: Served, client: Client, pages: Site) -> None:
     ):
         for path, send in (("/v1/batch", {"targets": [bad]}), ("/v1/fetch", {"url": bad})):
             assert (await client.post(path, send)).status >= 400
-    await Client(service.metrics_port, None).get(f"/{SENT}?{SENT}")
+    await Plain(service.metrics_port, None).get(f"/{SENT}?{SENT}")
     # A request that no application ever sees.
     async with await trio.open_tcp_stream("127.0.0.1", service.port) as stream:
         await stream.send_all(f"GET /{SENT} HTTP/1.1\r\n{SENT}\r\n\r\n".encode())
@@ -183,13 +183,15 @@ async def test_no_canary_comes_out(tmp_path: Path) -> None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(worker, signal.SIGKILL)
         await eventually(lambda: len(service.named("job.settled")) == 4, 30)
-        health = [await Client(service.port, None).get(path) for path in ("/healthz", "/readyz")]
-        page = await Client(service.metrics_port, None).get("/metrics", Accept="application/openmetrics-text")
+        health = [await Plain(service.port, None).get(path) for path in ("/healthz", "/readyz")]
+        kills = {name: value for name, value in (await service.metrics()).items() if "_kills_" in name}
+        page = await Plain(service.metrics_port, None).get("/metrics", Accept="application/openmetrics-text")
         codes = [line["code"] for line in service.named("target.stored")]
         assert {"page_not_found", "blocked", "server_error", "protocol", "dns", "connect", "refused"} <= set(
             codes
         )
         assert service.named("request.failed")[0]["error"] == "LookupError"
+        assert kills['sift_batch_worker_kills_total{reason="timeout"}'] >= 1
         assert await service.stop() == 0
         assert len(names.workers) > 2
         assert any("sift_batch.fetch._worker" in name for name in names.seen)

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from api_rig import Client
-from serve_rig import Served, eventually, served, site
+from serve_rig import Plain, Served, eventually, served, site
 
 pytestmark = [
     pytest.mark.real,
@@ -53,11 +52,11 @@ async def test_a_full_disk_is_a_503_and_passes(
     fill, make_room = disk
     flags = ("-q",)
     async with site() as pages, served(tmp_path, *flags, stdin=subprocess.DEVNULL) as service:
-        client, anyone = service.client(), Client(service.port, None)
+        client, anyone = service.client(), Plain(service.port, None)
         job_id = (await client.post("/v1/batch", {"targets": [pages.url("/ok/one")]})).json["id"]
         assert (await client.get(f"/v1/batch/{job_id}?wait=10")).json["status"] == "done"
         fill(service)
-        body = {"targets": [pages.url(f"/ok/{n}?{'x' * 2_000}") for n in range(32)]}
+        body = {"targets": [pages.url(f"/ok/{n}?{'x' * 2_000}") for n in range(12)]}
         refused = await client.post("/v1/batch", body)
         problem = refused.problem(503, "store_unavailable")
         assert int(refused.headers["retry-after"]) == problem["retry_after"] > 0
@@ -82,6 +81,6 @@ async def test_a_full_disk_is_a_503_and_passes(
         accepted = await client.post("/v1/batch", body)
         assert accepted.status == 202
         done = await client.get(f"/v1/batch/{accepted.json['id']}?wait=20")
-        assert done.json["targets"]["done"] == 32
+        assert done.json["targets"]["done"] == 12
         assert (await service.metrics())["sift_batch_ready"] == 1
         assert await service.stop(signal.SIGTERM) == 0

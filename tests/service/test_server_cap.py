@@ -208,11 +208,11 @@ async def test_a_host_with_two_addresses_has_one_port(monkeypatch, taken: int) -
     """Port 0 is the same free port on each address of a host, also when a first choice is taken on one."""
     real, refusals, opened = trio.open_tcp_listeners, [OSError()] * taken, []
 
-    async def both(port, *, host):
+    async def both(port, *, host, backlog):
         if host == "127.0.0.2" and refusals:
             raise refusals.pop()
         hosts = ["127.0.0.1", "127.0.0.2"] if host == "two.test" else [host]
-        listeners = [listener for name in hosts for listener in await real(port, host=name)]
+        listeners = [listener for name in hosts for listener in await real(port, host=name, backlog=backlog)]
         opened.extend(listeners)
         return listeners
 

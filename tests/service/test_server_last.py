@@ -35,7 +35,9 @@ async def test_an_application_that_asks_for_nothing_more_is_answered_without_a_w
     tasks: list[int] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        tasks.append(sum(len(nursery.child_tasks) for nursery in trio.lowlevel.current_task().child_nurseries))
+        tasks.append(
+            sum(len(nursery.child_tasks) for nursery in trio.lowlevel.current_task().child_nurseries)
+        )
         await answer(send)
 
     async with running(app) as server:

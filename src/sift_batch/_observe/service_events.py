@@ -27,7 +27,6 @@ SERVER_TROUBLE: Final = (
     "evicted",
     "accept_failed",
     "connection_failed",
-    "app_failed",
     "forced_close",
 )
 """What goes wrong at the server itself, and is worth a line."""

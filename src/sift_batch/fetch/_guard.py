@@ -37,11 +37,16 @@ _SPECIAL_ENDS: Final = frozenset(
 )
 _SPECIAL_ZONES: Final = frozenset({"home.arpa", "in-addr.arpa", "ip6.arpa"})
 _FOR_THE_TIME_BEING: Final = frozenset({socket.EAI_AGAIN, socket.EAI_SYSTEM})
+PORT_HINT: Final = "an operator can add the port to `ports`"
+"""What lifts the refusal of a port."""
+NAME_HINT: Final = "an operator can list the name in `allow_names`, and the server's network in `allow`"
+"""What lifts the refusal of a name for private use."""
+NETWORK_HINT: Final = "an operator can list the server's network in `allow`"
+"""What lifts the refusal of an address."""
 LOCALHOST_HINT: Final = (
     "localhost stands for the IPv4 and the IPv6 address of this machine; an operator can list both in `allow`"
 )
 """What lifts the refusal of localhost, which is easily allowed by half."""
-_ALLOW: Final = "an operator can list the server's network in `allow`"
 
 
 class Guard:
@@ -108,7 +113,7 @@ class Guard:
     def _check(self, address: Address) -> Address:
         if self._ports is not None and address.port not in self._ports:
             message = "the port of the URL is not one that may be called"
-            raise refused("port", message, hint="an operator can add the port to `ports`")
+            raise refused("port", message, hint=PORT_HINT)
         literal = _literal(address.host)
         if literal is not None:
             self._permit(literal)
@@ -119,7 +124,7 @@ class Guard:
             raise refused(
                 "special_name",
                 "the host of the URL is a name for private use",
-                hint="an operator can list the name in `allow_names`, and the server's network in `allow`",
+                hint=NAME_HINT,
             )
         elif _is_localhost(address.host):
             self._permit_localhost()
@@ -129,7 +134,7 @@ class Guard:
         try:
             self._checked(_LOCALHOST)
         except FetchError as error:
-            hint = LOCALHOST_HINT if error.hint == _ALLOW else error.hint
+            hint = LOCALHOST_HINT if error.hint == NETWORK_HINT else error.hint
             raise refused(error.reason, error.message, hint=hint) from None
 
     def _named(self, host: str) -> bool:
@@ -166,7 +171,7 @@ class Guard:
     def _permit(self, literal: IPv4Address | IPv6Address) -> None:
         if self._networks.allowed(literal):
             return
-        hint = _ALLOW
+        hint = NETWORK_HINT
         if self._networks.denied(literal):
             hint = "the operator's `deny` lists the server's network"
         elif is_nat64(literal):

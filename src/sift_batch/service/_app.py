@@ -25,7 +25,7 @@ from ._problems import Problem, problem_of_status
 from ._refusal import BodyRefused, ClientGone
 from ._request import BEARER, Request, Resources, unauthorized
 from ._response import Response, send_response
-from ._room import Room
+from ._room import Held, SharedRoom
 from ._router import find_route, not_allowed
 from ._service_config import ServiceConfig
 from ._submissions import Fetcher
@@ -38,6 +38,8 @@ _READY: Final = b"/readyz"
 _OPEN: Final = frozenset({_LIVE, _READY, *PATHS})
 _BATCH: Final = b"/v1/batch"
 _DEFAULTS: Final = ServiceConfig()
+_FOR_OTHERS: Final = 8
+"""One in so many connections is kept free of each caller's requests: its streams shut nobody else out."""
 
 OnError = Callable[[Exception], object]
 """A plain function. The text of what it gets may hold anything: log the type and the place, no more."""
@@ -71,8 +73,8 @@ def make_app(
             limits=service.limits(),
             cursors=Cursors(cursor_key if cursor_key is not None else secrets.token_bytes(KEY_BYTES)),
             leases=Leases(runner),
-            room=Room(service.inflight_bytes),
-            open=OpenRequests(),
+            room=SharedRoom(service.inflight_bytes),
+            open=OpenRequests(max(1, service.connections - service.connections // _FOR_OTHERS)),
         ),
         callers,
         names=Names((service.host, *service.server_name)),
@@ -119,6 +121,10 @@ class ServiceApp:
         """End the waits and streams of whoever is let in no more. Their jobs are the caller's business."""
         self._shared.open.revoke(callers=taken.callers, keys=taken.keys)
 
+    def revoked(self, callers: frozenset[str]) -> bool:
+        """Return whether requests of callers that were let in no more have not ended yet."""
+        return self._shared.open.revoked(callers)
+
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         seen, began = _Seen(), trio.current_time()
 
@@ -136,6 +142,8 @@ class ServiceApp:
             seen.status = seen.status or refusal.status
             raise
         finally:
+            if seen.held is not None:
+                seen.held.close()
             with suppress(Exception):  # a count that fails must not cost the client its answer
                 seconds = trio.current_time() - began
                 self._traffic.answered(scope, seen.status, seconds, restricted=seen.restricted)
@@ -181,8 +189,11 @@ class ServiceApp:
         caller = self._find(scope, headers)
         seen.restricted = caller.caller_class is CallerClass.RESTRICTED
         route, args = find_route(path, scope["method"])
+        if self._shared.open.full(caller):
+            raise Problem("server_busy", "you have as many requests open as one caller may have")
         with self._shared.open.enter(caller, receive) as open_request:
-            return await route(Request(scope, send, caller, args, open_request, self._shared))
+            seen.held = Held(self._shared.room, caller.name)
+            return await route(Request(scope, send, caller, args, open_request, self._shared, seen.held))
 
     async def _open(self, path: bytes, query: bytes) -> Response:
         if path == _LIVE:
@@ -207,6 +218,8 @@ class _Seen:
 
     status: int | None = None
     restricted = False
+    held: Held | None = None
+    """Given back once the answer is out."""
 
 
 async def _lifespan(receive: Receive, send: Send) -> None:

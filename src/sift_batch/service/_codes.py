@@ -29,7 +29,8 @@ _LOOK: Final = "look at the page's own server; the request itself is in order"
 _DOOR: Final = {
     "unauthorized": Kind(
         401, False, "No valid key", "send `Authorization: Bearer KEY`",
-        "give a key with --key-file or SIFT_BATCH_KEY", "start the server with a valid key"),
+        "the service does not know the key of --key-file or SIFT_BATCH_KEY; ask its operator for one",
+        "start the server with a valid key"),
     "auth_failures": Kind(
         429, True, "Too many requests without a valid key", "wait, then send a valid key",
         "wait, then give a valid key", "wait, then start the server with a valid key"),
@@ -87,8 +88,11 @@ _BODY: Final = {
         422, False, "A job needs at least one target", "send a URL in `targets`",
         "name a URL, or a file with -f", "give batch_submit at least one target"),
     "too_many_targets": Kind(
-        422, False, "More targets than one job may have", "send the rest as another job",
-        "submit the rest as another job, or use `sift-batch run`", "call batch_submit with fewer targets"),
+        422, False, "More targets than one job may have",
+        "send the rest when this job has ended, or have the operator raise engine.targets_per_job",
+        "submit the rest when this job has ended (`--wait`), use `sift-batch run`, or have the operator "
+        "raise engine.targets_per_job",
+        "call batch_submit with fewer targets, and with the rest when that job has ended"),
 }
 
 _JOBS: Final = {

@@ -46,6 +46,7 @@ class Connection:
         # Received and not yet read: part of a head, the start of a body, the next request.
         self._early = bytearray()
         self._mute = False  # the request that runs is HEAD: a refusal of it has no body
+        self._client, self._server = _addresses(stream)
 
     @property
     def silent(self) -> bool:
@@ -144,7 +145,6 @@ class Connection:
 
     def _scope_of(self, request: h11.Request) -> Scope:
         raw_path, _, query = request.target.partition(b"?")
-        client, server = _addresses(self._stream)
         return {
             "type": "http",
             # Before 2.4 a framework watches for the disconnect while it streams, so an event
@@ -158,8 +158,8 @@ class Connection:
             "query_string": query,
             "root_path": "",
             "headers": list(request.headers),
-            "client": client,
-            "server": server,
+            "client": self._client,
+            "server": self._server,
             "state": self._around.state.copy(),
         }
 

@@ -12,11 +12,11 @@ import trio
 from sift_batch import JobStatus
 
 from ._lines import next_status
-from ._reading_routes import known_versions
+from ._reading_routes import known_versions, without_bodies
 from ._request import Request
 from ._response import Response, Stream, json_bytes
 from ._schema_types import JobView, TargetRow
-from ._views import FINISHED, target_row
+from ._views import FINISHED
 from ._waiting import End
 
 _COMMENT_EVERY: Final = 15.0
@@ -74,25 +74,21 @@ class _Events:
     async def _tell(self, found: JobStatus) -> None:
         request, settled = self._request, found.job.settled
         news = [item.idx for item in found.targets if item.status in FINISHED and item.idx not in self._told]
-        told: list[tuple[str, JobView | TargetRow]] = [("target", await self._target(idx)) for idx in news]
+        told: list[tuple[str, JobView | TargetRow]] = [
+            ("target", row) for row in await without_bodies(request, found, news)
+        ]
         # The first event of a stream is the job; later it follows its news.
         view = request.view(found)
         told.insert(0 if self._first else len(told), ("job", view))
         if settled:
             told.append(("end", view))
-        for event, data in told[:-1]:
-            await self._put(event, data)
-        await self._put(*told[-1], version=found.job.version)
+        # In one piece: each by itself would be a chunk, and a call of the system.
+        pieces = [_event(name, data) for name, data in told[:-1]]
+        pieces.append(_event(*told[-1], version=found.job.version))
+        await self._stream.put(b"".join(pieces))
         self._first = False
         self._told.update(news)
         await request.shared.leases.touch(request.caller, self._job_id)
-
-    async def _target(self, idx: int) -> TargetRow:
-        request = self._request
-        read = await request.runner.status(self._job_id, start=idx, stop=idx + 1, caller=request.caller)
-        if read is None:
-            raise LookupError
-        return target_row(read.targets[0], settled=read.job.settled)
 
     async def _end(self, end: End | None) -> bool:
         if end is End.STOPPING:
@@ -100,7 +96,8 @@ class _Events:
             return True
         return False
 
-    async def _put(self, event: str, view: JobView | TargetRow, *, version: int | None = None) -> None:
-        # JSON on one line has no line end in it, so one `data:` holds it.
-        mark = b"" if version is None else b"id: %d\n" % version
-        await self._stream.put(b"event: %s\n%sdata: %s\n\n" % (event.encode(), mark, json_bytes(view)))
+
+def _event(name: str, view: JobView | TargetRow, *, version: int | None = None) -> bytes:
+    # JSON on one line has no line end in it, so one `data:` holds it.
+    mark = b"" if version is None else b"id: %d\n" % version
+    return b"event: %s\n%sdata: %s\n\n" % (name.encode(), mark, json_bytes(view))

@@ -23,11 +23,12 @@ from sift_batch import (
 
 from ._cursors import refused_cursor
 from ._problems import Problem
-from ._request import Request
+from ._request import Request, ended
 from ._response import Response, json_response
 from ._schema_types import CancelView, JobView
-from ._submissions import read_batch_order
+from ._submissions import BatchOrder, read_batch_order
 from ._views import JOBS, job_path, page, step
+from ._waiting import End
 
 LIST_LIMIT: Final = 100
 LIST_DEFAULT: Final = 50
@@ -37,8 +38,15 @@ _REPLAYED: Final = (b"idempotent-replayed", b"true")
 async def submit(request: Request) -> Response:
     """`POST /v1/batch`."""
     request.query().check()
-    limit = request.shared.config.targets_per_job
-    order = await read_batch_order(await request.json(), limit=limit, fetcher=request.shared.fetcher)
+    body, limit = await request.json(), request.shared.config.targets_per_job
+
+    async def look() -> BatchOrder:
+        return await read_batch_order(body, limit=limit, fetcher=request.shared.fetcher)
+
+    # Each jq program takes a moment: who leaves meanwhile wants none of it.
+    order = await request.open.wait(look)
+    if isinstance(order, End):
+        raise ended(order)
     request.check_allowed()
     try:
         submission = await request.runner.submit(request.caller, order.targets, max_age=order.max_age)
@@ -137,15 +145,22 @@ def refusal(error: SubmitError, *, given: int) -> Problem:
 def _accepted(request: Request, found: JobStatus, *, reused: bool) -> Response:
     view = request.view(found)
     headers = [(b"location", job_path(found.job.id).encode())]
-    if view["poll_after"] is not None:
-        headers.append((b"retry-after", b"%d" % view["poll_after"]))
+    # A new job may have ended by now: even so, its first look is worth a moment.
+    seconds = view["poll_after"] if reused else view["poll_after"] or 1
+    if seconds is not None:
+        headers.append((b"retry-after", b"%d" % seconds))
     if reused:
         headers.append(_REPLAYED)
     return json_response(view, 200 if reused else 202, headers)
 
 
 def _live(job: Job) -> Problem:
-    return Problem("job_live", next_step=step("GET", f"{job_path(job.id)}?wait=25"), retry_after=5)
+    wait = step("GET", f"{job_path(job.id)}?wait=25")
+    if job.status.live:
+        return Problem("job_live", next_step=wait, retry_after=5)
+    # Nobody can cancel it any more: there is nothing to do but wait.
+    detail, hint = "The job has ended, and one fetch of it is still in flight", "wait until that is finished"
+    return Problem("job_live", detail, hint=hint, next_step=wait, retry_after=5)
 
 
 async def _as_it_is(request: Request, job: Job) -> JobStatus:

@@ -9,7 +9,7 @@ from typing import Final
 
 import trio
 
-from sift_batch import Caller, Runner
+from sift_batch import Caller, Runner, StoreError
 
 _EVERY: Final = 1.0
 
@@ -27,7 +27,8 @@ class Leases:
     async def touch(self, caller: Caller, job_id: str) -> None:
         """Bump the lease of a job of this caller, unless that was done less than a second ago.
 
-        An unknown job is passed over, and so is one of another caller.
+        An unknown job is passed over, and so is one of another caller. A store that takes no write, as on a
+        full disk, costs the lease its bump and not the reader what is stored: the next reader tries again.
         """
         now = self._clock()
         while self._touched and (oldest := next(iter(self._touched))):
@@ -37,4 +38,7 @@ class Leases:
         if (caller.name, job_id) in self._touched:
             return
         self._touched[caller.name, job_id] = now
-        await self._runner.touch(job_id, caller=caller)
+        try:
+            await self._runner.touch(job_id, caller=caller)
+        except StoreError:
+            self._touched.pop((caller.name, job_id), None)

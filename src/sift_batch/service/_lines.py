@@ -4,7 +4,7 @@ A stream that ends by its last chunk is whole; one that is cut is not, and its r
 """
 
 import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
 import trio
@@ -13,11 +13,14 @@ from sift_batch import JobStatus, TargetState, TargetStatus
 
 from ._request import Request
 from ._response import Stream, json_bytes
+from ._room import bytes_of
 from ._views import FINISHED, target_view
 from ._waiting import End, OpenRequest
 
 _TYPES: Final = ("application/jsonl", "application/x-ndjson")
 _CHUNK: Final = 4
+_CHUNK_CHARS: Final = 2**14
+"""Read in one step; a target with more is read alone, since its reader may be slow and there may be many."""
 
 
 def wants_lines(accept: str) -> str | None:
@@ -36,15 +39,16 @@ def wants_lines(accept: str) -> str | None:
 async def send_lines(
     request: Request, job_id: str, content_type: str, *, status: TargetState | None, follow: bool
 ) -> None:
-    """Send a job's targets, one a line, in input order: what is finished now, or all until it settles.
+    """Send a job's targets, one a line, in input order: those that are finished now, or all as they come.
 
-    Once it has settled, targets that were never fetched have a line too.
+    Who follows gets no target before one that stands before it. Once the job has settled, targets that
+    were never fetched have a line too.
     """
-    await request.touched(job_id)
+    found = await request.touched(job_id)
     stream = Stream(request.send)
     await stream.start(content_type.encode(), [(b"x-accel-buffering", b"no")])
     lines = _Lines(request, job_id, stream, status)
-    if await (lines.follow() if follow else lines.send_ready()):
+    if await (lines.follow() if follow else lines.send_ready(found.targets, gaps=True)):
         await stream.finish()
 
 
@@ -53,25 +57,46 @@ class _Lines:
         self._request, self._job_id, self._stream, self._status = request, job_id, stream, status
         self._next = 0  # all targets before it were sent, or are not asked for
 
-    async def send_ready(self) -> bool:
-        """Send what is finished and was not sent; False if the job is not there any more."""
+    async def send_ready(self, targets: Sequence[TargetStatus], *, gaps: bool = False) -> bool:
+        """Send what is finished and was not sent; False if the job is not there any more.
+
+        `targets` are all of the job, without results. Without `gaps`, up to the first that is not finished.
+        """
         request = self._request
-        while True:
-            start = self._next
-            stop = start + _CHUNK
-            found = await request.runner.status(self._job_id, start=start, stop=stop, caller=request.caller)
-            if found is None:
+        while self._next < len(targets):
+            stop = chunk_end(targets, self._next)
+            await request.reserve(bytes_of(targets[self._next : stop]), seconds=math.inf)
+            lines = await self._read(stop, gaps=gaps)
+            if lines is None:
                 return False
-            for target in found.targets:
-                if not _has_come(target, found):
-                    return True
-                view = target_view(target, settled=found.job.settled)
-                self._next = target.idx + 1
-                if self._status in (None, view["status"]):
-                    await self._stream.put(json_bytes(view) + b"\n")
+            request.held.keep(sum(map(len, lines)))
+            for line in lines:
+                if request.open.end is End.REVOKED:
+                    return False
+                if line:
+                    await self._stream.put(line)
                     await request.shared.leases.touch(request.caller, self._job_id)
-            if self._next >= found.job.targets_total:
+                self._next += 1
+            request.held.keep(0)
+            if self._next < stop:
                 return True
+        return True
+
+    async def _read(self, stop: int, *, gaps: bool) -> list[bytes] | None:
+        """The lines of the next targets, empty for what is not asked for; their results are not kept."""
+        runner, caller = self._request.runner, self._request.caller
+        found = await runner.status(self._job_id, start=self._next, stop=stop, caller=caller)
+        if found is None:
+            return None
+        lines: list[bytes] = []
+        for target in found.targets:
+            come = target.status in FINISHED or found.job.settled
+            if not come and not gaps:
+                break
+            view = target_view(target, settled=found.job.settled)
+            asked = come and self._status in (None, view["status"])
+            lines.append(json_bytes(view) + b"\n" if asked else b"")
+        return lines
 
     async def follow(self) -> bool:
         """Send targets as they come until the job has settled; False if that was cut short."""
@@ -82,10 +107,18 @@ class _Lines:
                     found = await next_status(request.open, statuses)
                     if not isinstance(found, JobStatus):
                         return found is None
-                    if not await self.send_ready():
+                    if not await self.send_ready(found.targets):
                         return False
         except (LookupError, trio.ClosedResourceError):
             return False
+
+
+def chunk_end(targets: Sequence[TargetStatus], start: int) -> int:
+    """Where the targets end that are read in one step, the one at `start` among them."""
+    end, chars = start + 1, targets[start].chars
+    while end < min(start + _CHUNK, len(targets)) and (chars := chars + targets[end].chars) <= _CHUNK_CHARS:
+        end += 1
+    return end
 
 
 async def next_status(
@@ -97,7 +130,3 @@ async def next_status(
         return await anext(statuses, None)
 
     return await open_request.wait(news, seconds=seconds)
-
-
-def _has_come(target: TargetStatus, found: JobStatus) -> bool:
-    return target.status in FINISHED or found.job.settled

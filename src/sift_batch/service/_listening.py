@@ -33,10 +33,12 @@ class Listeners:
 
 
 @asynccontextmanager
-async def open_listening(setting: str, host: str, port: int) -> AsyncGenerator[Listeners]:
+async def open_listening(
+    setting: str, host: str, port: int, *, backlog: int | None = None
+) -> AsyncGenerator[Listeners]:
     """Listen round a block. Raises `AddressError` when the address can't be had."""
     try:
-        listeners = await open_listeners(host, port)
+        listeners = await open_listeners(host, port, backlog=backlog)
     except OSError as error:
         failure = error
     else:

@@ -4,7 +4,7 @@ What is counted is `_metrics`', the page is `_metrics_listener`'s. Neither is im
 they need the extra `metrics`.
 """
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -36,16 +36,10 @@ class Metered:
         self.metrics, self.listeners = metrics, listeners
         self._registry, self._names = registry, names
 
-    async def serve(
-        self,
-        health: Health,
-        callers: Callers,
-        fetcher: Any,
-        *,
-        stop: trio.Event,
-        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
-    ) -> None:
-        """Give the metrics on the second listener until `stop` is set."""
+    def server(
+        self, health: Health, callers: Callers, fetcher: Any, *, stop: trio.Event
+    ) -> Callable[..., Awaitable[None]]:
+        """Return what gives the metrics on the second listener until `stop` is set: for `nursery.start`."""
         from ._metrics_listener import LIMITS, MetricsApp
 
         def kills() -> Mapping[str, int]:
@@ -58,8 +52,7 @@ class Metered:
 
         self.metrics.watch(callers_ok=lambda: callers.problem is None, kills=kills)
         app = MetricsApp(self._registry, self._names, look)
-        serving = partial(serve, stop=stop, limits=LIMITS, answers=server_answer, task_status=task_status)
-        await serving(app, self.listeners.all)
+        return partial(serve, app, self.listeners.all, stop=stop, limits=LIMITS, answers=server_answer)
 
 
 @asynccontextmanager

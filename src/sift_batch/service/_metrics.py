@@ -170,7 +170,7 @@ def _fits(name: str, part: str) -> bool:
 
 def _served() -> Mapping[str, Mapping[str, tuple[str, ...]]]:
     """Which answers are everyday, by route and method: their series are there from the start."""
-    served = {_OPEN[path]: {"GET": ("200",)} for path in _OPEN}
+    served: dict[str, dict[str, tuple[str, ...]]] = {_OPEN[path]: {"GET": ("200",)} for path in _OPEN}
     served |= {
         label: {method: ("204",) if method == "DELETE" else ("200",) for method in ROUTES[parts]}
         for parts, label in _PATTERNS.items()

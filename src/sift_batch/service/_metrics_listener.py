@@ -60,6 +60,7 @@ class MetricsApp:
     def _page(self, accept: str) -> Response:
         try:
             encoder, content_type = choose_encoder(accept)
-        except ValueError:  # an odd version in the header
-            encoder, content_type = generate_latest, CONTENT_TYPE_PLAIN_0_0_4
-        return Response(200, encoder(self._registry), ((b"content-type", content_type.encode("latin-1")),))
+            body = encoder(self._registry)
+        except (TypeError, ValueError):  # an odd version in the header
+            body, content_type = generate_latest(self._registry), CONTENT_TYPE_PLAIN_0_0_4
+        return Response(200, body, ((b"content-type", content_type.encode("latin-1")),))

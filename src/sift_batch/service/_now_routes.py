@@ -12,7 +12,7 @@ from ._codes import TARGET_CODES
 from ._parts import part_of
 from ._problems import BadItem, Problem
 from ._reading_routes import MAX_WAIT
-from ._request import Request, unauthorized
+from ._request import Request, ended
 from ._response import Response, json_response
 from ._schema_types import LimitsView, ProblemMore
 from ._submissions import read_fetch_order
@@ -61,7 +61,8 @@ async def limits(request: Request) -> Response:
     request.query().check()
     config, gate = request.shared.config, request.shared.gate.statistics()
     live: list[str] = []
-    for state in (JobState.RUNNING, JobState.QUEUED):
+    # In this order: a job that starts meanwhile is in one of them, or in both.
+    for state in (JobState.QUEUED, JobState.RUNNING):
         jobs = await request.runner.jobs(request.caller, status=state, limit=config.jobs_per_caller)
         live += [job.id for job in jobs if job.id not in live]
     view: LimitsView = {
@@ -124,9 +125,7 @@ def _ended(end: End) -> Problem:
     if end is End.TIME:
         within = f"no answer within {ANSWER_WITHIN:g} seconds"
         return Problem("timeout", within, next_step=step("POST", JOBS), more=_about_target(504))
-    if end is End.REVOKED:
-        return unauthorized()
-    return Problem("store_unavailable", "the service stops")
+    return ended(end)
 
 
 def _about_target(status: int) -> ProblemMore:

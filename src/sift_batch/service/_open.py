@@ -4,19 +4,18 @@ Opened in that order and closed in the reverse one. It reads no settings and ins
 opens it leaves the block when the service is to stop. Next: `_server`, which takes the connections.
 """
 
-import secrets
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import trio
 
-from sift_batch import Gate, Hooks, JobState, Runner, StoreError, open_runner, open_store
-from sift_batch.fetch import FetchConfig, open_fetcher
+from sift_batch import Gate, Hooks, Runner, open_runner, open_store
+from sift_batch.fetch import open_fetcher
 from sift_batch.logs import open_log
 
 from ._app import OnError, ServiceApp, make_app
@@ -24,23 +23,20 @@ from ._caller_entries import CallersProblem
 from ._callers import Callers, Taken, open_callers, open_single_user
 from ._contain import leaves
 from ._counted_store import counted
-from ._cursors import KEY_BYTES
+from ._data_folder import cursor_key, data_folder
 from ._events import OnEvent, ServerEvent
 from ._events_log import ServiceLog
 from ._listening import Listeners, open_listening
 from ._metered import open_metered
-from ._private_file import PrivateFileError, make_private, make_private_folder, read_private
 from ._problems import server_answer
+from ._revocation import end_taken
 from ._server import serve
+from ._service_config import STORE_FILE
 from ._settings import Settings
 from ._traffic import Both
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
-
-STORE_FILE: Final = "jobs.sift"
-CURSOR_KEY_FILE: Final = "cursor-key"
-_AGAIN_AFTER: Final = 1.0
 
 OpenFetcher = Callable[..., AbstractAsyncContextManager[Any]]
 """`sift_batch.fetch.open_fetcher`, or what stands in for it: `opened(config, gate=gate)`."""
@@ -128,16 +124,16 @@ async def open_service(
 
 @asynccontextmanager
 async def _opened(settings: Settings, around: _Around) -> AsyncGenerator[Service]:
-    folder, chosen, gate = _folder(settings), settings.service, settings.gate.make()
+    folder, chosen, gate = data_folder(settings.service), settings.service, settings.gate.make()
     told = ServiceLog(open_log(around.log))
     send, taken = trio.open_memory_channel[Taken](float("inf"))
     callers = _callers(settings, folder, around, told, send.send_nowait)
     async with (
         # The addresses first: with one that is taken, the store is left alone.
-        open_listening("port", chosen.host, chosen.port) as listeners,
+        open_listening("port", chosen.host, chosen.port, backlog=chosen.backlog) as listeners,
         open_metered(around.registry, settings, gate) as metered,
         open_store(folder / STORE_FILE) as store,
-        _fetcher_of(around.fetcher, settings.fetch, gate) as fetch,
+        around.fetcher(settings.fetch, gate=gate) as fetch,
         # The server outlives the runner's closing: what is under way is read to its end.
         trio.open_nursery() as serving,
         open_runner(
@@ -157,7 +153,7 @@ async def _opened(settings: Settings, around: _Around) -> AsyncGenerator[Service
             callers,
             chosen,
             config=settings.engine,
-            cursor_key=_cursor_key(folder),
+            cursor_key=cursor_key(folder),
             on_error=around.on_error,
             traffic=told if metered is None else Both(metered.metrics, told),
         )
@@ -174,10 +170,10 @@ async def _opened(settings: Settings, around: _Around) -> AsyncGenerator[Service
         try:
             await serving.start(serving_app)
             if metered is not None:
-                await serving.start(partial(metered.serve, app.health, callers, fetch, stop=stop))
+                await serving.start(metered.server(app.health, callers, fetch, stop=stop))
             beside.start_soon(callers.watch)
             beside.start_soon(told.watch)
-            beside.start_soon(_end_taken, taken, app, runner)
+            beside.start_soon(end_taken, taken, app, runner)
             measured = None if metered is None else metered.listeners
             yield Service(app, callers, runner, gate, listeners, measured)
         finally:
@@ -193,10 +189,6 @@ def _both(first: OnEvent, second: OnEvent | None) -> OnEvent:
             second(event)
 
     return tell
-
-
-def _fetcher_of(opened: OpenFetcher, config: FetchConfig, gate: Gate) -> AbstractAsyncContextManager[Any]:
-    return opened(config, gate=gate)
 
 
 def _callers(
@@ -219,46 +211,3 @@ def _callers(
     if path is None:
         return open_single_user(folder, now=around.now, on_reload=reloaded, on_taken=take)
     return open_callers(Path(path), now=around.now, on_reload=reloaded, on_taken=take)
-
-
-def _folder(settings: Settings) -> Path:
-    if settings.service.data is None:
-        raise ValueError("service.data must name the folder of the store")
-    folder = Path(settings.service.data).absolute()
-    make_private_folder(folder)
-    return folder
-
-
-def _cursor_key(folder: Path) -> bytes:
-    path = folder / CURSOR_KEY_FILE
-    try:
-        make_private(path, secrets.token_bytes(KEY_BYTES))
-        key, _ = read_private(path, limit=KEY_BYTES)
-    except PrivateFileError:
-        text = f"its file {CURSOR_KEY_FILE} can't be made or used; remove it, and see that there is room"
-        raise StoreError(text) from None
-    # A file that was cut short is no secret.
-    return key if len(key) == KEY_BYTES else secrets.token_bytes(KEY_BYTES)
-
-
-async def _end_taken(taken: trio.MemoryReceiveChannel[Taken], app: ServiceApp, runner: Runner) -> None:
-    """End what those have under way who are let in no more: their streams, then their live jobs."""
-    async for item in taken:
-        app.revoke(item)
-        await _cancel_jobs(runner, item.callers)
-        # A submit that was in the store's hands just then is stored by now.
-        await trio.sleep(_AGAIN_AFTER)
-        await _cancel_jobs(runner, item.callers)
-
-
-async def _cancel_jobs(runner: Runner, names: frozenset[str]) -> None:
-    left = set(names)
-    while left:
-        name = next(iter(left))
-        try:
-            for state in (JobState.QUEUED, JobState.RUNNING):
-                for job in await runner.jobs(name, status=state, limit=1_000):
-                    await runner.cancel(job.id, caller=name)
-            left.discard(name)
-        except StoreError:
-            await trio.sleep(_AGAIN_AFTER)

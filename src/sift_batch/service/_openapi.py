@@ -19,6 +19,7 @@ from ._openapi_parts import (
     HEADERS,
     KEY_CODES,
     LINES,
+    MAY_RETRY_CODES,
     PATH_PARTS,
     PROBLEM,
     RETRY_AFTER_CODES,
@@ -99,8 +100,10 @@ class _Document:
         for parts, methods in ROUTES.items():
             variables = tuple(Parameter(*part, where="path") for part in PATH_PARTS[: parts.count("*")])
             path = path_of(parts)
+            # In the order of the descriptions; a route without one is an error.
+            in_order = sorted(methods, key=list(DESCRIBED[parts]).index)
             paths[path] = {
-                method.lower(): self._operation(DESCRIBED[parts][method], variables) for method in methods
+                method.lower(): self._operation(DESCRIBED[parts][method], variables) for method in in_order
             }
         self._problems(ROUTER_CODES)
         return {
@@ -199,8 +202,11 @@ class _Document:
         return found
 
     def _problem_response(self, status: int, names: list[str]) -> Json:
-        headers: Json = {name: {"$ref": f"#/components/headers/{name}"} for name in (*ALWAYS, "Retry-After")}
+        may = ("Retry-After",) if MAY_RETRY_CODES.intersection(names) else ()
+        headers: Json = {name: {"$ref": f"#/components/headers/{name}"} for name in (*ALWAYS, *may)}
         sure = {"Retry-After"} if RETRY_AFTER_CODES.issuperset(names) else set()
+        if {"unauthorized", "auth_failures"}.intersection(names):
+            headers["WWW-Authenticate"] = self._header("WWW-Authenticate")
         sure |= {"WWW-Authenticate"} if status == HTTPStatus.UNAUTHORIZED else set()
         sure |= {"Allow"} if status == HTTPStatus.METHOD_NOT_ALLOWED else set()
         headers |= {name: {**self._header(name), "required": True} for name in sorted(sure)}

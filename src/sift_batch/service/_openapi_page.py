@@ -13,11 +13,13 @@ from typing import Any, Final
 
 from ._codes import KINDS
 from ._openapi_forms import form_html, forms_html, kind_html, table, text_html
+from ._openapi_parts import KEY_CODES, SERVER_CODES
 
 Json = Mapping[str, Any]
 
 _SERVER: Final = "http://127.0.0.1:8080"
 _LINES: Final = "application/jsonl"
+_ANYWHERE: Final = SERVER_CODES | KEY_CODES - {"bad_request"}
 
 
 def page_of(document: Json) -> str:
@@ -27,7 +29,7 @@ def page_of(document: Json) -> str:
     return Template(template).substitute(
         version=escape(document["info"]["version"]),
         contents=_contents(document),
-        about=_paragraphs(document["info"]["description"]),
+        about=_paragraphs(document["info"]["description"]) + _anywhere(),
         body="\n".join([*sections, _forms(document), _codes()]),
     )
 
@@ -115,7 +117,7 @@ def _curl(path: str, method: str, operation: Json) -> str:
     if "requestBody" in operation:
         examples = operation["requestBody"]["content"]["application/json"]["examples"]
         value = list(examples.values())[-1]["value"]
-        words += ["--json " + _quoted(json.dumps(value))]
+        words += ["-H 'Content-Type: application/json'", "-d " + _quoted(json.dumps(value, indent=2))]
     contents = operation["responses"].get("200", {}).get("content", {})
     if _LINES in contents:
         words.append(f"-H 'Accept: {_LINES}'")
@@ -124,7 +126,7 @@ def _curl(path: str, method: str, operation: Json) -> str:
     example = path.replace("{id}", "$ID").replace("{idx}", "0")
     query = {"getBatch": "?wait=25", "getTarget": "?max_chars=8000", "listResults": "?follow=1"}
     words.append(f'"{_SERVER}{example}{query.get(operation["operationId"], "")}"')
-    return " \\\n  ".join([" ".join(words[:1]), *words[1:]])
+    return " ".join(words) if len(words) < 3 else " \\\n  ".join([" ".join(words[:2]), *words[2:]])
 
 
 def _quoted(text: str) -> str:
@@ -138,16 +140,22 @@ def _answers(document: Json, operation: Json) -> str:
     for status, found in operation["responses"].items():
         response = _found(document, found)
         content = response.get("content", {})
-        codes = _problem_codes(content)
-        if codes:
-            links = ", ".join(f'<a href="#code-{code}"><code>{code}</code></a>' for code in codes)
-            what = links if "$ref" in found else f"{text_html(response['description'])} {links}"
-        else:
-            what = text_html(response["description"])
+        codes = [code for code in _problem_codes(content) if code not in _ANYWHERE]
+        if "$ref" in found and not codes:
+            continue
+        what = _code_links(codes) if "$ref" in found else text_html(response["description"])
         headers = [name for name in response.get("headers", {}) if name not in _everywhere(document)]
         rows.append([f"<code>{status}</code>", what, _media(content), _names(headers)])
         examples += _examples(status, content)
     return table("Answers", ["Status", "What", "As", "Headers"], rows) + "".join(examples)
+
+
+def _code_links(codes: Iterable[str]) -> str:
+    return ", ".join(f'<a href="#code-{code}"><code>{code}</code></a>' for code in codes)
+
+
+def _anywhere() -> str:
+    return f"<p>Any request can also end with one of these: {_code_links(sorted(_ANYWHERE))}.</p>"
 
 
 def _problem_codes(content: Json) -> list[str]:
@@ -157,7 +165,7 @@ def _problem_codes(content: Json) -> list[str]:
 
 def _media(content: Json) -> str:
     parts = [
-        f"<code>{escape(media)}</code>: {kind_html(item['schema'])}"
+        f'<code class="media">{escape(media)}</code>: {kind_html(item["schema"])}'
         for media, item in content.items()
         if media != "application/problem+json"
     ]

@@ -15,7 +15,7 @@ from ._job_routes import LIST_DEFAULT, LIST_LIMIT
 from ._query import LARGEST
 from ._reading_routes import MAX_WAIT, PAGE_DEFAULT, PAGE_LIMIT
 from ._response import SECURITY_HEADERS
-from ._schema_types import JOB_ID, Note, Path
+from ._schema_notes import JOB_ID, Note, Path
 
 Kind = Any
 """A type that `_schema` knows."""
@@ -89,6 +89,8 @@ RETRY_AFTER_CODES: Final = frozenset(
 )  # fmt: skip
 """Problems that always say when to try again."""
 
+MAY_RETRY_CODES: Final = RETRY_AFTER_CODES | {"job_live"}
+
 _WHOLE = Annotated[int, Note(minimum=0, maximum=LARGEST)]
 _FROM_ONE = Annotated[int, Note(minimum=1, maximum=LARGEST)]
 
@@ -97,9 +99,11 @@ CURSOR: Final = Parameter(
     Annotated[str, Note(format="cursor", pattern=r"^[A-Za-z0-9_-]{23,200}$")],
     "`next_cursor` of the page before; only of the same list, asked in the same way by the same caller",
 )
-JOB_STATUS: Final = Parameter("status", Annotated[str, Note(values=tuple(JobState))], "only those in it")
+JOB_STATUS: Final = Parameter(
+    "status", Annotated[str, Note(values=tuple(JobState))], "only jobs in this state"
+)
 TARGET_STATUS: Final = Parameter(
-    "status", Annotated[str, Note(values=tuple(TargetState))], "only those in it"
+    "status", Annotated[str, Note(values=tuple(TargetState))], "only targets in this state"
 )
 JOB_COUNT: Final = Parameter(
     "limit", _FROM_ONE, f"at most so many; more than {LIST_LIMIT} is taken for {LIST_LIMIT}", LIST_DEFAULT

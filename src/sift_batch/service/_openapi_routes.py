@@ -59,14 +59,13 @@ _SUBMIT: Final = Operation(
             status=202,
             about="A new job.",
             kinds={JSON: JobView},
-            headers=("Location", "Retry-After"),
-            sure=("Location",),
+            sure=("Location", "Retry-After"),
         ),
         Answer(
             status=200,
             about="A job that was there already. Where targets of it failed, `next` is its rerun.",
             kinds={JSON: JobView},
-            headers=("Location", "Retry-After", "Idempotent-Replayed"),
+            headers=("Retry-After",),
             sure=("Location", "Idempotent-Replayed"),
         ),
     ),
@@ -233,8 +232,8 @@ DESCRIBED: Final[Mapping[tuple[str, ...], Mapping[str, Operation]]] = {
 """The description of each route, by its path and method."""
 
 
-def _open(name: str, summary: str, kind: str, *, about: str = "") -> Operation:
-    answer = Answer(status=200, about=summary + ".", kinds={kind: str})
+def _open(name: str, summary: str, *kinds: str, about: str = "") -> Operation:
+    answer = Answer(status=200, about=summary + ".", kinds=dict.fromkeys(kinds, str))
     return Operation(name=name, tag="open", summary=summary, about=about, answers=(answer,), open=True)
 
 
@@ -256,10 +255,15 @@ OPEN: Final[Mapping[str, Operation]] = {
     "/": _open(
         "dashboard",
         "The dashboard",
-        "text/html",
+        *("text/html", "text/javascript", "text/css"),
         about="Its files: `/?dashboard.js`, `/?dashboard.css`.",
     ),
-    "/docs": _open("docs", "This description, for people", "text/html", about="Its file: `/docs?docs.css`."),
+    "/docs": _open(
+        "docs",
+        "This description, for people",
+        *("text/html", "text/css"),
+        about="Its file: `/docs?docs.css`.",
+    ),
     "/openapi.json": _open("openapi", "This description", JSON),
     "/llms.txt": _open("agents", "How an agent uses this service", "text/plain"),
 }

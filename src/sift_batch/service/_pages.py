@@ -46,9 +46,20 @@ def _docs() -> bytes:
 
 _HTML: Final = b"text/html; charset=utf-8"
 _CSS: Final = b"text/css; charset=utf-8"
+_SCRIPT: Final = b"text/javascript; charset=utf-8"
+_SCRIPTS: Final = (
+    "dashboard.js",
+    "dashboard-service.js",
+    "dashboard-jobs.js",
+    "dashboard-page.js",
+    "dashboard-list.js",
+    "dashboard-new.js",
+    "dashboard-job.js",
+    "dashboard-target.js",
+)
 _PAGES: Final[Mapping[tuple[bytes, bytes], _Page]] = {
     (b"/", b""): _Page(_HTML, _file("dashboard.html"), runs=True),
-    (b"/", b"dashboard.js"): _Page(b"text/javascript; charset=utf-8", _file("dashboard.js")),
+    **{(b"/", name.encode()): _Page(_SCRIPT, _file(name)) for name in _SCRIPTS},
     (b"/", b"dashboard.css"): _Page(_CSS, _file("dashboard.css")),
     (b"/docs", b""): _Page(_HTML, _docs, runs=True),
     (b"/docs", b"docs.css"): _Page(_CSS, _file("docs.css")),

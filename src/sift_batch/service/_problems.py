@@ -90,7 +90,7 @@ class Problem(Exception):
         headers = [(b"content-type", b"application/problem+json"), *self.headers]
         if self.retry_after is not None:
             headers.append((b"retry-after", b"%d" % self.retry_after))
-        return Response(self.status, json_bytes(self.view()), headers)
+        return Response(self.status, json_bytes(self.view()) + b"\n", headers)
 
 
 def problem(code: str, **members: Any) -> Response:

@@ -15,6 +15,7 @@ S = TypeVar("S", bound=enum.StrEnum)
 
 LARGEST: Final = 10**18 - 1
 _WHOLE: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
+_DIGITS: Final = re.compile(r"-?[0-9]+", re.ASCII)
 _MAX_FIELDS: Final = 20
 
 
@@ -69,10 +70,14 @@ class Query:
         value = self._values.get(name)
         if value is None:
             return None
-        if not _WHOLE.fullmatch(value.removeprefix("-")):
+        if not _DIGITS.fullmatch(value):
             self._bad(name, "number", "must be a whole number")
             return None
-        return min(max(int(value), 0), most)
+        if value.startswith("-"):
+            return 0
+        digits = value.lstrip("0")
+        # Reading a number takes time that grows with its length, and this one lies beyond anyway.
+        return most if len(digits) > len(str(most)) else min(int(digits or "0"), most)
 
     def choice(self, name: str, states: type[S]) -> S | None:
         """Its value as one of the states."""

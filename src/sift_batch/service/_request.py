@@ -20,13 +20,15 @@ from ._limits import ServerLimits
 from ._problems import Problem
 from ._query import Query
 from ._response import Response
-from ._room import Room
+from ._room import Held, SharedRoom
 from ._schema_types import JobView
 from ._submissions import Fetcher
 from ._views import JOBS, job_view, running_in, step
 from ._waiting import End, OpenRequest, OpenRequests
 
 BEARER: Final = (b"www-authenticate", b"Bearer")
+_ROOM_PATIENCE: Final = 10.0
+_ROOM_RETRY: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +42,7 @@ class Resources:
     limits: ServerLimits
     cursors: Cursors
     leases: Leases
-    room: Room
+    room: SharedRoom
     open: OpenRequests
     deleted: Deleted = field(default_factory=Deleted)
     reruns: dict[tuple[str, str], trio.Lock] = field(default_factory=dict)
@@ -57,6 +59,7 @@ class Request:
     args: tuple[str, ...]
     open: OpenRequest
     shared: Resources
+    held: Held
 
     @property
     def runner(self) -> Runner:
@@ -75,6 +78,16 @@ class Request:
     async def json(self) -> Any:
         """The body's JSON value."""
         return await read_json(self.scope["headers"], self.open.receive)
+
+    async def reserve(self, nbytes: int, *, seconds: float = _ROOM_PATIENCE) -> None:
+        """Hold room for results until the answer is out. Raises `Problem` if there is none for too long."""
+        if not nbytes or self.held.take_now(nbytes):
+            return
+        end = await self.open.wait(lambda: self.held.take(nbytes), seconds=seconds)
+        if end is End.TIME:
+            raise Problem("server_busy", "too many results are on their way", retry_after=_ROOM_RETRY)
+        if end is not None:
+            raise ended(end)
 
     def check_allowed(self) -> None:
         """Raise `Problem` if the caller was let in, but would not be now: a body may take half a minute."""
@@ -110,6 +123,11 @@ class Request:
 
 Route = Callable[[Request], Awaitable[Response | None]]
 """Returns the answer, or None when it has sent its own."""
+
+
+def ended(end: End) -> Problem:
+    """The problem of a request that was told to end before it had its answer."""
+    return unauthorized() if end is End.REVOKED else Problem("store_unavailable", "the service stops")
 
 
 def unauthorized() -> Problem:

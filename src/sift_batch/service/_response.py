@@ -48,8 +48,8 @@ def json_bytes(value: Any) -> bytes:
 
 
 def json_response(value: Any, status: int = 200, headers: Sequence[Header] = ()) -> Response:
-    """An answer of one JSON value."""
-    return Response(status, json_bytes(value), ((b"content-type", b"application/json"), *headers))
+    """An answer of one JSON value, and a line end behind it for whoever reads it on a terminal."""
+    return Response(status, json_bytes(value) + b"\n", ((b"content-type", b"application/json"), *headers))
 
 
 def text_response(text: str, status: int = 200) -> Response:

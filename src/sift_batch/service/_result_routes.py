@@ -5,7 +5,7 @@ is held in memory than there is room for. Results as a stream of lines are `_lin
 """
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sift_batch import TargetState, TargetStatus
 
@@ -18,7 +18,7 @@ from ._response import Response, json_response
 from ._room import bytes_of
 from ._schema_types import TargetPart, TargetView
 from ._submissions import MAX_CHARS
-from ._views import FINISHED, job_path, over_budget, page, step, target_view
+from ._views import FINISHED, job_path, over_budget, page, runs, step, target_view
 
 _PAGE_CHARS: Final = 4 * 2**20
 """A page ends early before it has more than that, whatever its limit."""
@@ -70,13 +70,13 @@ async def target(request: Request) -> Response:
         seconds = request.view(found)["poll_after"]
         path = f"{job_path(job_id)}?wait=25&until=change"
         raise Problem("not_finished", retry_after=seconds, next_step=step("GET", path))
-    async with request.shared.room.hold(bytes_of(found.targets[idx : idx + 1])):
-        read = await request.runner.status(job_id, start=idx, stop=idx + 1, caller=request.caller)
-        if read is None:
-            raise await request.missing(job_id)
-        view = target_view(read.targets[0], settled=read.job.settled)
-        in_parts = query.has("offset") or query.has("max_chars")
-        return json_response(_part(view, offset, max_chars) if in_parts else view)
+    await request.reserve(bytes_of(found.targets[idx : idx + 1]))
+    read = await request.runner.status(job_id, start=idx, stop=idx + 1, caller=request.caller)
+    if read is None:
+        raise await request.missing(job_id)
+    view = target_view(read.targets[0], settled=read.job.settled)
+    in_parts = query.has("offset") or query.has("max_chars")
+    return _held(request, _part(view, offset, max_chars) if in_parts else view)
 
 
 async def _page(
@@ -98,9 +98,16 @@ async def _page(
     if plan.too_long is not None and budget is not None:
         first = over_budget(plan.too_long, job_id, budget)
         return json_response(page([first], more, settled=settled))
-    async with request.shared.room.hold(bytes_of(found.targets[idx] for idx in plan.chosen)):
-        items = await _read(request, job_id, plan.chosen, settled=settled)
-        return json_response(page(items, more, settled=settled))
+    await request.reserve(bytes_of(found.targets[idx] for idx in plan.chosen))
+    items = await _read(request, job_id, plan.chosen, settled=settled)
+    return _held(request, page(items, more, settled=settled))
+
+
+def _held(request: Request, value: Any) -> Response:
+    """The answer, for which as much room is held as it takes until it is out."""
+    response = json_response(value)
+    request.held.keep(len(response.body))
+    return response
 
 
 def plan_page(
@@ -143,22 +150,12 @@ def _after(idx: int, total: int, *, settled: bool) -> int | None:
 async def _read(request: Request, job_id: str, chosen: list[int], *, settled: bool) -> list[TargetView]:
     """Read the results of chosen targets; runs of neighbours in one step each."""
     views: list[TargetView] = []
-    for first, last in _runs(chosen):
-        read = await request.runner.status(job_id, start=first, stop=last + 1, caller=request.caller)
+    for start, stop in runs(chosen, most=len(chosen)):
+        read = await request.runner.status(job_id, start=start, stop=stop, caller=request.caller)
         if read is None:
             raise await request.missing(job_id)
         views += [target_view(item, settled=settled) for item in read.targets]
     return views
-
-
-def _runs(chosen: list[int]) -> list[tuple[int, int]]:
-    runs: list[tuple[int, int]] = []
-    for idx in chosen:
-        if runs and runs[-1][1] == idx - 1:
-            runs[-1] = (runs[-1][0], idx)
-        else:
-            runs.append((idx, idx))
-    return runs
 
 
 def _index(text: str) -> int | None:

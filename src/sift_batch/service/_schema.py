@@ -22,6 +22,7 @@ from typing import is_typeddict as is_form
 
 from sift_batch import Options
 
+from ._schema_notes import Note
 from ._schema_orders import (
     OPTION_NOTES,
     AnyOptions,
@@ -30,8 +31,8 @@ from ._schema_orders import (
     context_rule,
     option_names,
     option_rules,
+    rules_text,
 )
-from ._schema_types import Note
 
 Schema = dict[str, Any]
 
@@ -135,9 +136,10 @@ class Schemas:
                 "additionalProperties": False,
             }
         if kind is TargetOptions:
-            return {"allOf": [self.of(AnyOptions), *option_rules()], "description": kind.__doc__}
+            return {"allOf": [self.of(AnyOptions), *option_rules()], "description": rules_text()}
         if kind is WholeOptions:
-            return {"allOf": [self.of(TargetOptions), context_rule()], "description": kind.__doc__}
+            about = "And `context` needs `grep` or `question`."
+            return {"allOf": [self.of(TargetOptions), context_rule()], "description": about}
         return None
 
 

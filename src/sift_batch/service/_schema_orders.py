@@ -12,7 +12,7 @@ from sift_batch import Options
 from sift_batch.fetch._address import LIMIT
 from sift_batch.fetch._options import MODES, SIZES, WITHOUT
 
-from ._schema_types import Note
+from ._schema_notes import Note
 from ._submissions import MAX_AGE, MAX_CHARS
 
 _MOST: Final = {name: most for name, most, _ in SIZES}
@@ -113,6 +113,12 @@ def option_rules() -> list[dict[str, Any]]:
         _with_modes("jq", [mode for mode in MODES if mode not in ("", "markdown")]),
     ]
     return [*rules, *(_with_modes(name, list(modes)) for name, modes in WITHOUT)]
+
+
+def rules_text() -> str:
+    """Return the same in words."""
+    modes = [f"`{name}` with the modes {', '.join(f'`{mode}`' for mode in given)}" for name, given in WITHOUT]
+    return f"Not together: `jq` with `pages` or any `mode`; {'; '.join(modes)}."
 
 
 def context_rule() -> dict[str, Any]:

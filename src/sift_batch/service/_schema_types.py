@@ -1,48 +1,19 @@
 """What does each answer hold? The forms of all views, as types: what mypy checks is what the API promises.
 
 The views are made to these types in `_views` and `_problems`; the schemas of the documentation are made
-from the same types in `_schema`. A `Note` says what a type alone can't: what a member means, and its bounds.
+from the same types in `_schema`. What a type alone can't say is in a `Note`.
 """
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, Final, Generic, Literal, NotRequired, TypedDict, TypeVar
+from collections.abc import Mapping
+from typing import Annotated, Any, Generic, Literal, NotRequired, TypedDict, TypeVar
 
 from sift_batch import JobState, TargetState
 
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """Something about a type or a member: a text, and words of JSON Schema (`min_length` is `minLength`)."""
-
-    text: str = ""
-    format: str | None = None
-    pattern: str | None = None
-    minimum: int | None = None
-    maximum: int | None = None
-    min_length: int | None = None
-    max_length: int | None = None
-    min_items: int | None = None
-    max_items: int | None = None
-    values: Collection[str] | None = None
-    """What a text may be, where its type is a plain `str`."""
-    form: Any = None
-    """What is known of a mapping's members: a form that may have more."""
-    holds: Any = None
-    """The form of the JSON that a text is."""
-
+from ._schema_facts import Meta
+from ._schema_notes import Count, JobId, Note, Path, Time
 
 Item = TypeVar("Item")
 
-JOB_ID: Final = r"^[0-9a-f]{32}$"
-
-JobId = Annotated[str, Note("the id of a job", pattern=JOB_ID)]
-Count = Annotated[int, Note(minimum=0)]
-Time = Annotated[
-    str,
-    Note(format="date-time", pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"),
-]
-Path = Annotated[str, Note("a path of this service, never a whole URL", pattern=r"^/v1/")]
 TargetStateText = Annotated[str, Note(values=tuple(TargetState))]
 
 
@@ -114,65 +85,6 @@ class CancelView(JobView):
     """A job that was to be cancelled."""
 
     already_ended: NotRequired[Annotated[Literal[True], Note("it had ended before")]]
-
-
-class PageCounts(TypedDict):
-    """Pages of a document: all, and those that were given."""
-
-    total: Count
-    given: Count
-
-
-class Passage(TypedDict):
-    """Where a passage that answers a question stands."""
-
-    lines: Annotated[list[int], Note("its first and its last line, from 1", min_items=2, max_items=2)]
-    page: NotRequired[Annotated[int, Note(minimum=1)]]
-    score: float
-    headings: list[str]
-
-
-class Original(TypedDict):
-    """Why a page had to be recovered."""
-
-    http_status: NotRequired[int]
-    code: str
-
-
-class Meta(TypedDict, total=False):
-    """Facts about a page; those that are not known are left out."""
-
-    url: Annotated[str, Note("where it was found in the end, spelled out")]
-    http_status: Annotated[int, Note("what its server answered")]
-    content_type: str
-    charset: str
-    bytes_wire: Count
-    bytes_decoded: Count
-    chars: Annotated[int, Note("characters of the content", minimum=0)]
-    title: str
-    redirects: Annotated[list[str], Note("the URLs that led there")]
-    fetched_at: Time
-    elapsed_seconds: float
-    tries: Annotated[int, Note("if it took more than one", minimum=2)]
-    pages: PageCounts
-    matches: Annotated[int, Note("of `grep`", minimum=0)]
-    passages: Annotated[list[Passage], Note("of `question`")]
-    truncated: Annotated[bool, Note("the content was cut")]
-    chars_total: Annotated[int, Note("characters before it was cut", minimum=0)]
-    encoding: Annotated[str, Note("the content is bytes, written in this way", values=("base64",))]
-    recovered: Annotated[bool, Note("it is a copy from an archive")]
-    archived_at: str
-    original: Original
-    etag: str
-    last_modified: str
-    author: str
-    published: str
-    language: str
-    description: str
-    canonical: str
-    lossy_numbers: Annotated[bool, Note("numbers of the document are not held exactly")]
-    code: Annotated[str, Note("about the content", values=("empty", "no_match", "truncated"))]
-    hint: str
 
 
 class ResultView(TypedDict):

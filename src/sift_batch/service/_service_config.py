@@ -13,6 +13,9 @@ from sift_batch import Gate
 
 from ._limits import ServerLimits
 
+STORE_FILE: Final = "jobs.sift"
+"""The store in the folder of a service."""
+
 _LARGEST: Final = 2**62
 _NAME: Final = re.compile(r"(?=.{1,253}\Z)[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*\.?", re.ASCII)
 _PATH_LIMIT: Final = 4_096

@@ -6,6 +6,7 @@ shows a value. Next: `_server` and the wiring, which use what is in force.
 """
 
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,13 +17,14 @@ from sift_batch.fetch import FetchConfig
 
 from ._fields import SECTIONS, Field, Unfit, all_fields, allowed, read_value, value_text
 from ._service_config import CALLERS_NEEDED, GateConfig, ServiceConfig, is_host
-from ._toml import TomlError, nearest, place_of, read_toml
+from ._toml import TomlError, nearest, place_of, read_toml, similar
 
 PREFIX: Final = "SIFT_BATCH_"
 _NO_SETTINGS: Final = frozenset({"SIFT_BATCH_SERVER", "SIFT_BATCH_KEY"})
 """Variables of the command line: which service, and with which key."""
 
 _LARGEST_FILE: Final = 65_536
+_LINE: Final = re.compile(r", line (\d{1,9})(?:, column \d+)?\Z")
 # Shorter than a key: one that was pasted in the place of a name is not shown.
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,50}", re.ASCII)
 
@@ -114,7 +116,7 @@ def load_settings(
         given |= _read(source, problems)
     made = {section: _make(section, given, problems) for section in SECTIONS}
     if problems:
-        raise SettingsError(problems)
+        raise SettingsError(sorted(problems, key=_line_of))
     default = Origin("default")
     return Settings(
         engine=cast("Config", made["engine"]),
@@ -146,8 +148,7 @@ def _from_file(path: Path, problems: list[SettingsProblem]) -> dict[str, _Given]
     for section, table in tables.items():
         where = _on_line(place, place_of(text, [section]).line)
         if section not in SECTIONS:
-            near = _elsewhere(section) or f"[{nearest(section, SECTIONS)}]"
-            what = f"there is no table {_shown(section)}; did you mean {near}?"
+            what = f"there is no table {_shown(section)}; {_table_meant(section)}"
             problems.append(SettingsProblem(where, what))
         elif not isinstance(table, dict):
             problems.append(SettingsProblem(where, f"{section} must be a table: [{section}]"))
@@ -223,6 +224,12 @@ def _unfit(field: Field, origin: Origin, value: object = None) -> SettingsProble
     return SettingsProblem(origin.place, f"{field.full_name} {what}")
 
 
+def _table_meant(name: str) -> str:
+    near = similar(name, SECTIONS)
+    found = _elsewhere(name) or (f"[{near}]" if near else None)
+    return f"did you mean {found}?" if found else f"the tables are {', '.join(f'[{it}]' for it in SECTIONS)}"
+
+
 def _unknown(section: str, name: str) -> str:
     names = [field.name for field in all_fields().values() if field.section == section]
     near = _elsewhere(name) or f"{section}.{nearest(name, names)}"
@@ -232,6 +239,12 @@ def _unknown(section: str, name: str) -> str:
 def _elsewhere(name: str) -> str | None:
     """Return the full name of a setting that was given in the wrong table."""
     return next((field.full_name for field in all_fields().values() if field.name == name), None)
+
+
+def _line_of(problem: SettingsProblem) -> int:
+    """Return the file's line of a problem, for an order in which it can be read; what has none goes last."""
+    found = _LINE.search(problem.place)
+    return sys.maxsize if found is None else int(found[1])
 
 
 def _on_line(place: str, line: int | None = None, column: int | None = None) -> str:

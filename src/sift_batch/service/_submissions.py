@@ -91,6 +91,8 @@ class _Reading:
 
     def __init__(self) -> None:
         self._errors: list[BadItem] = []
+        # What the fetch said of options, None where they are sound.
+        self._looked_at: dict[Options, TargetError | None] = {}
 
     def bad(self, pointer: str, code: str, detail: str) -> None:
         self._errors.append(BadItem(pointer, code, detail))
@@ -173,7 +175,7 @@ class _Reading:
         for name in _TEXTS:
             if options.get(name):
                 try:
-                    await fetcher.check(Target(_ANY_URL, Options(**{name: options[name]})))
+                    await self._look(Options(**{name: options[name]}), fetcher)
                 except TargetError as error:
                     self.bad(f"/options/{name}", error.code, _said(error))
                     del sound[name]
@@ -185,10 +187,23 @@ class _Reading:
             if target is None or len(self._errors) >= _LISTED:
                 continue
             try:
-                await fetcher.check(target)
+                await fetcher.check(Target(target.url))
+                await self._look(target.options, fetcher)
             except TargetError as error:
                 about = "options" if error.code == "bad_option" else "url"
                 self.bad(f"/targets/{n}/{about}", error.code, _said(error))
+
+    async def _look(self, options: Options, fetcher: Fetcher) -> None:
+        """Let the fetch look at options, once for all who have them: a jq program costs a process."""
+        if options not in self._looked_at:
+            try:
+                await fetcher.check(Target(_ANY_URL, options))
+                self._looked_at[options] = None
+            except TargetError as error:
+                self._looked_at[options] = error
+        found = self._looked_at[options]
+        if found is not None:
+            raise found.with_traceback(None)
 
     def check(self) -> None:
         """Raise `Problem` with all that is wrong."""

@@ -78,8 +78,14 @@ def place_of(text: str, path: Sequence[str | int]) -> Place:
     return known
 
 
+def similar(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that looks most like `name`, None if none looks much like it."""
+    found = difflib.get_close_matches(name[:_LONGEST_NAME].lower(), sorted(known), n=1)
+    return found[0] if found else None
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return the known name that looks most like `name`."""
+    """Return the known name that looks most like `name`, however little that may be."""
     names = sorted(known)
     found = difflib.get_close_matches(name[:_LONGEST_NAME].lower(), names, n=1, cutoff=0.0)
     return found[0] if found else names[0]

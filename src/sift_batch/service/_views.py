@@ -5,7 +5,7 @@ has is the routes' business.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -106,7 +106,8 @@ def _hint(job: Job, *, unfetched: int) -> str:
         parts.append(f"{job.targets_failed} failed")
     if unfetched:
         parts.append(f"{unfetched} not fetched")
-    return f"{' and '.join(parts)}; a rerun fetches them" if parts else ""
+    them = "it" if job.targets_failed + unfetched == 1 else "them"
+    return f"{' and '.join(parts)}; a rerun fetches {them}" if parts else ""
 
 
 def running_in(targets: Sequence[TargetStatus]) -> int:
@@ -176,6 +177,17 @@ def over_budget(target: TargetStatus, job_id: str, max_chars: int) -> PageTarget
 def page(items: Sequence[Item], next_cursor: str | None, *, settled: bool) -> Page[Item]:
     """A page of a list."""
     return {"items": list(items), "next_cursor": next_cursor, "settled": settled}
+
+
+def runs(chosen: Iterable[int], *, most: int) -> list[tuple[int, int]]:
+    """Return neighbours among indexes in order, at most so many together: where each run starts and stops."""
+    found: list[tuple[int, int]] = []
+    for idx in chosen:
+        if found and found[-1][1] == idx and idx - found[-1][0] < most:
+            found[-1] = (found[-1][0], idx + 1)
+        else:
+            found.append((idx, idx + 1))
+    return found
 
 
 def _note(result: Result, name: str) -> str:

@@ -41,49 +41,46 @@ class OpenRequest:
         self.end: End | None = None
         """Why it must end now, if it must; set once, by `OpenRequests`."""
         self.receive = receive
-        self._told = trio.Event()
+        # What is cancelled to end the wait that is under way; set and unset by `wait`.
+        self._waiting: trio.CancelScope | None = None
 
     def tell(self, end: End) -> None:
         """Let it end."""
         if self.end is None:
             self.end = end
-            self._told.set()
+            if self._waiting is not None:
+                self._waiting.cancel()
 
     async def wait(self, news: Callable[[], Awaitable[T]], *, seconds: float = math.inf) -> T | End:
         """Return what `news` gives, or why it was not waited for to the end: `news` is cancelled then.
 
-        Raises what `news` raises, and `ClientGone` when the client leaves.
+        Raises what `news` raises, `ClientGone` when the client leaves, and `BodyRefused` for a bad body.
         """
         if self.end is not None:
             await trio.lowlevel.checkpoint()
             return self.end
         found: list[_News[T] | Exception] = []
         async with trio.open_nursery() as tasks:
-            # Kept, and raised below: out of here it would come as a group.
-            async def follow() -> None:
-                try:
-                    found.append(_News(await news()))
-                except Exception as error:
-                    found.append(error)
-                tasks.cancel_scope.cancel()
 
             async def listen() -> None:
                 try:
                     while (await self.receive())["type"] != "http.disconnect":
                         pass
-                except BodyRefused:
-                    pass  # a body where none belongs is no reason to go on
-                found.append(ClientGone())
+                    found.append(ClientGone())
+                except BodyRefused as refused:
+                    found.append(refused)  # where none belongs, it is no reason to go on
                 tasks.cancel_scope.cancel()
 
-            async def end() -> None:
-                await self._told.wait()
-                tasks.cancel_scope.cancel()
-
-            tasks.start_soon(follow)
-            tasks.start_soon(listen)
-            tasks.start_soon(end)
             tasks.cancel_scope.deadline = trio.current_time() + seconds
+            tasks.start_soon(listen)
+            self._waiting = tasks.cancel_scope
+            try:
+                found.append(_News(await news()))
+            except Exception as error:
+                found.append(error)  # raised below: out of here it would come as a group
+            finally:
+                self._waiting = None
+            tasks.cancel_scope.cancel()
         if not found:
             return self.end or End.TIME
         if isinstance(found[0], _News):
@@ -92,16 +89,22 @@ class OpenRequest:
 
 
 class OpenRequests:
-    """The requests that are open now, and whether more may wait."""
+    """The requests that are open now, and whether more may wait. One caller may have `each` of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, each: float = math.inf) -> None:
+        self._each = each
         self._open: set[OpenRequest] = set()
+        self._counts: dict[str, int] = {}
         self._stopping = False
 
     @property
     def stopping(self) -> bool:
         """Whether the service stops."""
         return self._stopping
+
+    def full(self, caller: Caller) -> bool:
+        """Whether a caller has as many requests open as it may have: the rest is for others."""
+        return self._counts.get(caller.name, 0) >= self._each
 
     @contextmanager
     def enter(self, caller: Caller, receive: Receive) -> Iterator[OpenRequest]:
@@ -110,16 +113,24 @@ class OpenRequests:
         if self._stopping:
             request.tell(End.STOPPING)
         self._open.add(request)
+        self._counts[caller.name] = self._counts.get(caller.name, 0) + 1
         try:
             yield request
         finally:
             self._open.discard(request)
+            left = self._counts.pop(caller.name) - 1
+            if left:
+                self._counts[caller.name] = left
 
     def stop(self) -> None:
         """The service stops: end all waits, those to come as well."""
         self._stopping = True
         for request in list(self._open):
             request.tell(End.STOPPING)
+
+    def revoked(self, callers: frozenset[str]) -> bool:
+        """Return whether requests of callers that were let in no more have not ended yet."""
+        return any(request.end is End.REVOKED and request.caller.name in callers for request in self._open)
 
     def revoke(self, *, callers: frozenset[str], keys: frozenset[str]) -> None:
         """End the requests of callers, and of keys, that are let in no more."""
