@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import trio
 
+from sift_batch import Caller, Target
 from sift_batch.cli import main
 from sift_batch.service._open import open_service
 from sift_batch.service._settings import load_settings
@@ -89,7 +91,31 @@ class Live:
 
     def wait_started(self, n: int) -> None:
         """Return once so many fetches have begun in all."""
-        trio.from_thread.run(self.fetch.wait_started, n, trio_token=self._token)
+        self._run(self.fetch.wait_started, n)
+
+    def wait_open(self, n: int) -> None:
+        """Return once so many waits and streams are open."""
+        stop = time.monotonic() + 60
+        while len(self._service.app._shared.open._open) < n:
+            assert time.monotonic() < stop
+            time.sleep(0.02)
+
+    def submit(self, *urls: str) -> str:
+        """Submit a job past the command line; return its id."""
+        caller = Caller("local")
+        runner = self._service.runner
+        return self._run(runner.submit, caller, [Target(url) for url in urls]).id
+
+    def settle(self, job_id: str) -> None:
+        """Return once a job has settled."""
+        self._run(self._service.runner.wait, job_id)
+
+    def states(self) -> list[str]:
+        """The statuses of all jobs, newest first."""
+        return [job.status.value for job in self._run(self._service.runner.jobs, "local")]
+
+    def _run(self, call: Callable[..., Any], *args: object) -> Any:
+        return trio.from_thread.run(call, *args, trio_token=self._token)
 
     def _do(self, call: Callable[[], object]) -> None:
         trio.from_thread.run_sync(call, trio_token=self._token)
@@ -100,7 +126,7 @@ class Live:
         given = {"service.data": str(self.folder), "service.port": self.port, **self._flags}
         settings = load_settings(None, {}, given)
         async with open_service(settings, fetcher=self._opened) as service:
-            self.port = service.port
+            self.port, self._service = service.port, service
             ready.set()
             await self._stop.wait()
 

@@ -173,7 +173,7 @@ def test_an_entry_that_nobody_takes(tmp_path) -> None:
     closed = call(tmp_path, stderr=subprocess.PIPE, preexec_fn=lambda: os.close(1))
     for done in (broken, disk, closed):
         assert done.returncode == 3
-        assert b"there is no key" in done.stderr
+        assert b"there is no key" in done.stderr, done
         assert b"siftb_" not in done.stderr
         assert done.stderr.count(b"\n") == 1
 

@@ -33,11 +33,19 @@ def main(args: Sequence[str] | None = None) -> int:
         code = cli.main(args, prog_name="sift-batch", standalone_mode=False)
     except (KeyboardInterrupt, click.Abort):
         return 130
+    except click.exceptions.NoArgsIsHelpError as error:
+        # Of the program alone it is what --help is. A group without its command is a script's mistake.
+        alone = error.ctx is None or error.ctx.parent is None
+        click.echo(error.format_message(), err=not alone)
+        return 0 if alone else error.exit_code
     except click.ClickException as error:
         command = (
             error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "sift-batch"
         )
-        click.echo(f"sift-batch: {visible(error.format_message())} See: {command} --help", err=True)
+        # Click writes what there is to choose from on lines of their own.
+        said = error.format_message().replace("\n\t", " ")
+        said += "" if said.endswith((".", "?", ")")) else "."
+        click.echo(f"sift-batch: {visible(said)} See: {command} --help", err=True)
         return error.exit_code
     finally:
         for number, handler in before.items():

@@ -5,21 +5,22 @@ Next: `watcher`.
 
 from typing import Any
 
-from .job_text import ended_text, exit_code
+from .job_text import exit_code
 from .remote import Session
 from .watcher import wait_settled
 
 
-async def tell_begun(session: Session, view: dict[str, Any], *, wait: bool) -> int:
+async def tell_begun(session: Session, view: dict[str, Any], note: str, *, wait: bool) -> int:
     """Print the job's id, wait for its end if asked to, and return the exit code.
 
-    In JSON it is one object: the job as it is in the end.
+    In JSON it is one object: the job as it is in the end. `note` says more about it, "" for nothing.
     """
     if not session.as_json:
         await session.output.lines([view["id"]])
+    if note:
+        session.screen.note(note)
     if wait:
         view = await wait_settled(session, view["id"])
-        session.screen.note(ended_text(view))
     if session.as_json:
         await session.output.value(view)
     return exit_code(view) if wait else 0

@@ -11,12 +11,12 @@ def cancel_command(job_id: str, remote: Remote) -> int:
     async def work(session: Session) -> int:
         answer = await session.client.call("POST", job_path(job_id, "/cancel"))
         view = checked_view(answer.json())
-        if view.get("already_ended") is True:
-            session.screen.note("the job had ended already")
         if session.as_json:
             await session.output.value(view)
         else:
             await session.output.lines([ended_text(view)])
+        if view.get("already_ended") is True:
+            session.screen.note("the job had ended already")
         return 0
 
     return talk(remote, work)

@@ -2,16 +2,16 @@
 
 import click
 
-from .remote_flags import EXIT_CODES, Remote, job_argument, remote_flags
+from .remote_flags import Remote, exit_codes, job_argument, remote_flags
 
-_HELP = f"""Cancel a job: no further target of it is fetched.
+_HELP = """Cancel a job: no further target of it is fetched.
 
 What is done stays, and can be read; a fetch in flight is finished. Safe to repeat.
 
 \b
 Examples:
   sift-batch cancel ID
-{EXIT_CODES.replace("as it says above", "the job has ended")}"""
+""" + exit_codes("the job has ended, now or before")
 
 
 @click.command(help=_HELP)

@@ -11,6 +11,11 @@ Examples:
   eval "$(sift-batch completion bash)"      in ~/.bashrc
   eval "$(sift-batch completion zsh)"       in ~/.zshrc, after compinit
   sift-batch completion fish >~/.config/fish/completions/sift-batch.fish
+
+\b
+Exit codes:
+  0  the script is printed
+  2  there is no script for this shell
 """
 
 

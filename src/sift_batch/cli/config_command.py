@@ -22,7 +22,7 @@ from .escape import visible
 from .plan import Refused
 from .process import seal_process
 from .screen import Screen, counted
-from .serve_command import _allowed
+from .setting_flags import allowed_settings
 from .standard_output import write_out
 
 HIDDEN: Final = "***"
@@ -46,7 +46,7 @@ def show_command(
     """Run `config show` and return its exit code."""
     seal_process()
     screen = Screen(quiet=quiet, as_json=as_json)
-    settings = _load(config, {**flags, **_allowed(allow)}, screen)
+    settings = _load(config, {**flags, **allowed_settings(allow)}, screen)
     if settings is None:
         return 2
     rows = [_public(row) for row in settings.rows()]
@@ -75,7 +75,7 @@ def check_command(
     """Run `config check` and return its exit code."""
     seal_process()
     screen = Screen(quiet=quiet, as_json=as_json)
-    settings = _load(config, {**flags, **_allowed(allow)}, screen)
+    settings = _load(config, {**flags, **allowed_settings(allow)}, screen)
     if settings is None:
         return 2
     wrong = _wrong_files(settings)
@@ -108,7 +108,7 @@ def _wrong_files(settings: Settings) -> list[SettingsProblem]:
         try:
             parse_callers(read_callers_file(Path(settings.service.callers))[0])
         except CallersError as error:
-            wrong.append(_about("service.callers", settings, str(error)))
+            wrong.append(_about("service.callers", settings, error.problem.text))
     if settings.fetch.ca_file is not None:
         try:
             ssl.create_default_context(cafile=settings.fetch.ca_file)

@@ -25,6 +25,11 @@ Examples:
   sift-batch config show --config sift-batch.toml --port 9000
   sift-batch config show --json
   sift-batch config show --toml >sift-batch.toml
+
+\b
+Exit codes:
+  0  the settings are shown
+  2  something is wrong with them
 """
 
 _CHECK_HELP = """Check the settings, and the files that they name, as the service would on its start.

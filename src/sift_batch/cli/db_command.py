@@ -18,6 +18,7 @@ from sift_batch import StoreError
 from .._store.audit import Audit
 from .._store.backup import BackupExistsError
 from .._store.beside import back_up_store, check_store, count_store
+from ..service._service_config import STORE_FILE
 from ..service._settings import Settings, SettingsError, load_settings
 from .db_tables import audit_text, audit_view, bytes_text, figures_text, figures_view
 from .plan import Refused
@@ -25,9 +26,6 @@ from .process import seal_process
 from .screen import Screen, counted
 from .standard_output import write_out
 from .stoppable import Progress, run_stoppable
-
-STORE_FILE: Final = "jobs.sift"
-"""The store in the folder of a service, as the service itself has it."""
 
 _MEBIBYTE: Final = 2**20
 

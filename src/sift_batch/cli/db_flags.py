@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from .flags import Command, output_flags
+from .flags import Command, complete_folder, output_flags
 
 _HELP = """Check, count or back up a store, beside a running service if there is one.
 
@@ -39,6 +39,12 @@ for the service.
 Examples:
   sift-batch db stats --data ./data
   sift-batch db stats --config sift-batch.toml --json
+
+\b
+Exit codes:
+  0  the store is counted
+  2  a flag or a setting is wrong
+  3  the store is of a newer version, or can't be read
 """
 
 _BACKUP_HELP = """Copy a store into the new file DEST, while the service runs.
@@ -79,6 +85,7 @@ def _store_flags(command: Command) -> Command:
         "--data",
         type=click.Path(path_type=Path),
         metavar="DIR",
+        shell_complete=complete_folder,
         help="The folder of the service; its store is jobs.sift in it.",
     )(command)
 

@@ -2,16 +2,16 @@
 
 import click
 
-from .remote_flags import EXIT_CODES, Remote, job_argument, remote_flags
+from .remote_flags import Remote, exit_codes, job_argument, remote_flags
 
-_HELP = f"""Delete a job that has settled, with its results.
+_HELP = """Delete a job that has settled, with its results.
 
 It can't be undone; a live job must be cancelled first. Safe to repeat.
 
 \b
 Examples:
   sift-batch delete ID
-{EXIT_CODES.replace("as it says above", "the job is deleted")}"""
+""" + exit_codes("the job is deleted", wrong="a flag or the id is wrong, or the job is still live")
 
 
 @click.command(help=_HELP)

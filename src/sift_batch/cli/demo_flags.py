@@ -15,6 +15,13 @@ for patience first. Results stay in the folder; after Ctrl-C a second run carrie
 Examples:
   sift-batch demo
   sift-batch demo --dir /tmp/sift-demo
+
+\b
+Exit codes:
+  0    the demo ran to its end
+  2    the folder holds something else, or an extra is missing
+  3    the folder or the store can't be written
+  130  stopped by Ctrl-C; 143 by SIGTERM, 129 by SIGHUP
 """
 
 

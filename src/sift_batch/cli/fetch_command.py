@@ -15,12 +15,14 @@ from .problems import BAD_INPUT
 from .remote import Session, commanded, talk, until_signal
 from .remote_flags import Remote
 from .screen import Screen
+from .targets import argument_text, reason_of
 
 
 def fetch_command(
     url: str, options: Mapping[str, Any], *, allow: Sequence[str], ports: str | None, remote: Remote
 ) -> int:
     """Run the command and return its exit code."""
+    url = argument_text(url)
     if remote.server is not None:
         return talk(remote, lambda session: _by_service(session, url, options))
 
@@ -50,7 +52,6 @@ async def _by_service(session: Session, url: str, options: Mapping[str, Any]) ->
 
 async def _here(screen: Screen, target: Target, config: Any, as_json: bool) -> int:
     from ..fetch import FetchError, open_fetcher
-    from .targets import reason_of
 
     output = Output(screen.make_way)
     async with open_fetcher(config) as fetch:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 Command = Callable[..., Any]
 
@@ -25,6 +26,23 @@ _OPTIONS = (
 _OPTION_NAMES = ("mode", "pages", "jq", "grep", "question", "context", "recover")
 
 
+def complete_file(_context: click.Context, _flag: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Let the shell complete a file, where the value itself is looked at by the command."""
+    return [CompletionItem(incomplete, type="file")]
+
+
+def complete_folder(_context: click.Context, _flag: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Let the shell complete a folder, where the value itself is looked at by the command."""
+    return [CompletionItem(incomplete, type="dir")]
+
+
+def _complete_mode(_context: click.Context, _flag: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    # Here, since only the Tab key needs it. What is typed is the fetch's to judge, with every other option.
+    from ..fetch._options import MODES
+
+    return [CompletionItem(mode) for mode in MODES if mode and mode.startswith(incomplete)]
+
+
 def option_flags(command: Command) -> Command:
     """Add the flags that become the options of every target that does not say them itself."""
     command = click.option(
@@ -36,7 +54,10 @@ def option_flags(command: Command) -> Command:
         help="Give the blocks around what --grep or --question found, or not.",
     )(command)
     for flag, metavar, text in reversed(_OPTIONS):
-        command = click.option(flag, default=None, metavar=metavar, help=text)(command)
+        completing = _complete_mode if flag == "--mode" else None
+        command = click.option(flag, default=None, metavar=metavar, help=text, shell_complete=completing)(
+            command
+        )
     return command
 
 

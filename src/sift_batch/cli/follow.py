@@ -50,6 +50,8 @@ class Patience:
         if self._back is not None and now - self._back > _STEADY_SECONDS:
             self.moved_on()
         self._back = None
+        if isinstance(error, ServiceProblem) and error.code == "unauthorized":
+            raise _taken_out(error)
         if not _may_pass(error) or (self._away is not None and now - self._away > AWAY_SECONDS):
             raise error
         if self._away is None:
@@ -57,6 +59,12 @@ class Patience:
             self._screen.note(f"the service went away; trying again for {AWAY_SECONDS:.0f} s")
         await trio.sleep(self._pause)
         self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+
+
+def _taken_out(error: ServiceProblem) -> ServiceProblem:
+    """Return what to say of a key that opened the door before, and does not now."""
+    said = {"detail": "The service knows this key no more", "hint": "ask its operator for another one"}
+    return ServiceProblem(error.status, {**error.view, **said})
 
 
 def _may_pass(error: Unreachable | ServiceProblem) -> bool:

@@ -12,9 +12,31 @@ from typing import IO, Any, Final
 
 from .plan import Refused
 from .screen import Screen, counted
-from .targets import Check, Complain, Further, Targets, read_targets
+from .targets import Check, Complain, Targets, read_targets
 
 _COMPLAINTS_SHOWN: Final = 20
+_RUNS_NAMED: Final = 50
+
+
+class _Further:
+    """The bad inputs that are counted and named by their numbers alone, in runs such as 21-40."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._runs: list[tuple[str, int, int]] = []
+
+    def add(self, kind: str, number: int) -> None:
+        """Take one more in; numbers of a kind come in rising order."""
+        self.count += 1
+        if self._runs and self._runs[-1][0] == kind and self._runs[-1][2] == number - 1:
+            self._runs[-1] = (kind, self._runs[-1][1], number)
+        elif len(self._runs) <= _RUNS_NAMED:
+            self._runs.append((kind, number, number))
+
+    def __str__(self) -> str:
+        named = [f"{kind} {a}" if a == b else f"{kind}s {a}-{b}" for kind, a, b in self._runs[:_RUNS_NAMED]]
+        more = ["\u2026"] if len(self._runs) > _RUNS_NAMED else []
+        return f"\u2026 and {self.count} more: {', '.join(named + more)}"
 
 
 class Complaints:
@@ -25,7 +47,7 @@ class Complaints:
         self._name = "standard input" if file == "-" else file
         self._as_json = as_json
         self._told = 0
-        self._further = Further()
+        self._further = _Further()
 
     def add(self, kind: str, number: int, reason: str) -> None:
         """Tell of one bad input: "argument" or "line", its number from 1, and what is wrong with it."""

@@ -70,11 +70,13 @@ def progress_text(view: View) -> str:
 
 
 def ended_text(view: View) -> str:
-    """Return how a settled job ended: its targets, and what to do about those that are missing."""
+    """Return how a job ended: its targets. Of one that was cancelled just now a fetch may be in flight."""
     targets = view["targets"]
     counts = [f"{targets['done']} done"]
     counts += [f"{targets['failed']} failed"] if targets["failed"] else []
-    missing = targets["total"] - targets["done"] - targets["failed"]
+    in_flight = 0 if view["settled"] else targets["running"]
+    counts += [f"{in_flight} in flight is being finished"] if in_flight else []
+    missing = targets["total"] - targets["done"] - targets["failed"] - in_flight
     counts += [f"{missing} not fetched"] if missing else []
     return f"{view['status']}: {counted(targets['total'], 'target')}: {', '.join(counts)}"
 

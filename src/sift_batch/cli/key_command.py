@@ -32,6 +32,8 @@ def new_key_command(
         _refuse_streams()
         made = _make(name, caller_class, callers)
         _give_entry(made, name, as_json=as_json)
+        if callers is not None and not made.known:
+            screen.note(f"note: {callers} has no caller of this name; the entry is a new one")
         _give_key(made, as_json=as_json)
     except Refused as refused:
         screen.error(refused.reason)
@@ -68,7 +70,7 @@ def _make(name: str, caller_class: str | None, callers: Path | None) -> NewKey:
         chosen = None if caller_class is None else CallerClass(caller_class)
         return make_key(name, caller_class=chosen, callers=callers)
     except CallersError as error:
-        raise Refused(f"{callers}: {error}", 2) from None
+        raise Refused(f"{callers}: {error.problem.text}", 2) from None
     except ValueError as error:
         raise Refused(str(error.args[0]), 2) from None
 
@@ -85,14 +87,12 @@ def _give_entry(made: NewKey, name: str, *, as_json: bool) -> None:
         }
         text = json.dumps(view) + "\n"
     try:
-        write_out(text)
+        read = write_out(text)
         _sync_output()
-    except BrokenPipeError:
-        raise Refused("nobody read the entry, so there is no key; run the command again", 3) from None
     except Refused as refused:
-        raise Refused(
-            f"{refused.reason}; there is no key, run the command again", refused.exit_code
-        ) from None
+        raise Refused(f"there is no key: {refused.reason}", refused.exit_code) from None
+    if not read:
+        raise Refused("nobody read the entry, so there is no key; run the command again", 3)
 
 
 def _sync_output() -> None:

@@ -15,7 +15,8 @@ itself is written once, to standard error, and kept nowhere: give it to the call
 
 With --callers FILE and a name that is in it, the entry is that caller's with both hashes, the older key's
 and the new one's. Put it in the place of the older entry, and take the older hash out once the caller uses
-the new key. A service that runs reads its callers file again by itself.
+the new key. If FILE has no such name, a note on standard error says so, before the key. A service that runs
+reads its callers file again by itself.
 
 \b
 Examples:

@@ -15,6 +15,7 @@ from typing import Any
 import trio
 
 from .._model.values import TargetStatus
+from .hints import hint_with_flag
 from .targets import Item
 
 
@@ -31,7 +32,7 @@ def target_view(item: Item, status: TargetStatus) -> dict[str, Any]:
         "error": status.error,
         # Of a target that is done, a note says more than an error could: `truncated`, for instance.
         "code": status.code or str(meta.get("code", "")),
-        "hint": status.hint or str(meta.get("hint", "")),
+        "hint": hint_with_flag(status.hint) or str(meta.get("hint", "")),
         "retryable": status.retryable,
         "http_status": status.http_status,
     }

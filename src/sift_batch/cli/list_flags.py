@@ -2,9 +2,9 @@
 
 import click
 
-from .remote_flags import EXIT_CODES, Remote, remote_flags
+from .remote_flags import Remote, exit_codes, remote_flags
 
-_HELP = f"""List your jobs, newest first.
+_HELP = """List your jobs, newest first.
 
 A line has the id, the status, how many targets are done of how many, how many failed, and when it was
 submitted. --json gives one JSON object, whose `items` are the jobs as the service shows them.
@@ -14,7 +14,7 @@ Examples:
   sift-batch list
   sift-batch list --status running
   sift-batch list --json | jq -r '.items[] | select(.targets.failed > 0) | .id'
-{EXIT_CODES}"""
+""" + exit_codes("the jobs are listed, however they stand", wrong="a flag is wrong")
 
 _STATES = ("queued", "running", "done", "partial", "failed", "cancelled")
 

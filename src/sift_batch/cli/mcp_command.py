@@ -18,10 +18,11 @@ import sift_batch
 from .place import key_of, server_of
 from .plan import Refused
 from .process import seal_process
-from .remote import _with_flag as with_flag
+from .remote import with_flag
 from .remote_flags import Remote
 from .screen import Screen
-from .serve_command import _FOLDER, _FOLDER_ELSE, _allowed, _close_ways_out, _settings
+from .service_start import close_ways_out, folder_refused, service_settings
+from .setting_flags import allowed_settings
 from .signals import ending_signals
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def mcp_command(
     seal_process()
     screen = Screen(quiet=remote.quiet, as_json=remote.as_json)
     try:
-        _close_ways_out()
+        close_ways_out()
         if remote.server is not None and data is None:
             _refuse_flags(
                 "is for the service itself, which runs already", config=config, allow=allow, ports=ports
@@ -46,12 +47,16 @@ def mcp_command(
             _serve(_to_service(remote))
         else:
             _refuse_flags("goes with --server alone, and this is with --data", key_file=remote.key_file)
-            flags = {
+            flags: dict[str, object] = {
                 "service.data": data,
                 "fetch.ports": ports,
                 "fetch.ca_file": None if remote.ca_file is None else str(remote.ca_file),
             }
-            settings = _settings(config, {**flags, **_allowed(allow)}, screen) if data or config else None
+            settings = (
+                service_settings(config, {**flags, **allowed_settings(allow)}, screen)
+                if data or config
+                else None
+            )
             _in_process(settings)
     except ImportError:
         screen.error("this needs the extra mcp: pip install 'sift-batch[mcp]'")
@@ -99,9 +104,9 @@ def _in_process(settings: "Settings | None") -> None:
     try:
         _serve(opened)
     except CallersError as error:
-        raise Refused(f"{data}: the key in this folder can't be used: {error}", 3) from None
+        raise Refused(f"{data}: the key in this folder can't be used: {error.problem.text}", 3) from None
     except PrivateFileError as error:
-        raise Refused(f"{data}: {_FOLDER.get(error.code, _FOLDER_ELSE)}", 3) from None
+        raise folder_refused(data, error.code) from None
     except sift_batch.StoreInUseError:
         raise Refused(
             f"{data}: a running service or another process uses this folder; name the service with --server "

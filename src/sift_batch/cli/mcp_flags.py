@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from .flags import complete_folder
 from .remote_flags import Remote, remote_flags
 
 _HELP = """Serve the tools of a batch to an agent: the Model Context Protocol over stdin and stdout.
@@ -39,6 +40,7 @@ Exit codes:
 @click.option(
     "--data",
     metavar="DIR",
+    shell_complete=complete_folder,
     help="Without a service: the folder for jobs and results; made if there is none.",
 )
 @click.option(
@@ -58,4 +60,8 @@ def command(
     """Hand the flags on."""
     from .mcp_command import mcp_command
 
+    # A service that only the environment names gives way to a folder that was asked for.
+    named = click.get_current_context().get_parameter_source("server")
+    if data is not None and named is click.core.ParameterSource.COMMANDLINE:
+        raise click.UsageError("--server and --data exclude each other: leave one out.")
     return mcp_command(remote, data=data, config=config, allow=allow, ports=ports)

@@ -3,6 +3,7 @@
 The registry of codes has the words. Nothing is called here. Next: `remote`, which asks.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -25,6 +26,7 @@ _UNUSABLE: Final = frozenset(
     }
 )
 """Codes that are nobody's input: the service, or the way to it, can't be used now as it is."""
+_AGAIN: Final = re.compile("try again( later)?")
 BAD_INPUT: Final = frozenset({"refused", "bad_option"})
 """Codes of a target that could not be fetched as it was given, whatever its site says."""
 
@@ -52,7 +54,9 @@ def text_of(problem: ServiceProblem) -> str:
     # A title is a sentence of its own; here it goes on.
     said = said[:1].lower() + said[1:] if said[1:2].islower() or said[1:2] == " " else said
     parts = [said, *_more(problem.view)]
-    return f"{', '.join(parts)}; {advice}" if advice else ", ".join(parts)
+    text = f"{problem.code}: " if is_about_target(problem) else ""
+    text += ", ".join(parts)
+    return f"{text}; {advice}" if advice else text
 
 
 def _advice(problem: ServiceProblem) -> str:
@@ -60,12 +64,13 @@ def _advice(problem: ServiceProblem) -> str:
 
     kind = KINDS.get(problem.code)
     # What the service adds to a code of its own accord says more than the code's own hint.
-    advice = problem.hint if kind is None or problem.hint != kind.http else kind.cli
-    if is_about_target(problem) and kind is not None and not problem.hint:
-        advice = kind.cli
-    if problem.retry_after is not None and problem.retry_after >= 1:
-        advice = f"{advice} (in {problem.retry_after:.0f} s)" if advice else f"in {problem.retry_after:.0f} s"
-    return advice
+    advice = problem.hint if kind is None or problem.hint not in ("", kind.http) else kind.cli
+    if problem.retry_after is None or problem.retry_after < 1:
+        return advice
+    again = f"try again in {problem.retry_after:.0f} s"
+    if _AGAIN.search(advice):
+        return _AGAIN.sub(again, advice, count=1)
+    return f"{advice}; {again}" if advice else again
 
 
 def _more(view: Mapping[str, Any]) -> list[str]:

@@ -81,7 +81,7 @@ async def talk_within(remote: Remote, screen: Screen, work: Work) -> int:
                 ending.session = session
                 return await work(session)
         except BadServer as error:
-            raise Refused(_with_flag(error.reason), 2) from None
+            raise Refused(with_flag(error.reason), 2) from None
         except Unreachable as error:
             raise Refused(f"{visible(server)}: {error.reason}; {_advice(error)}", 3) from None
 
@@ -141,7 +141,8 @@ async def _guarded(screen: Screen, ending: Ending, body: Callable[[Ending], Awai
         ending.code = 0 if ending.session is None else ending.session.unread
 
 
-def _with_flag(reason: str) -> str:
+def with_flag(reason: str) -> str:
+    """Return why a key is not sent, with the flag that has it sent all the same."""
     if reason.startswith("over http://"):
         return f"{reason}, or pass --plain-http"
     return reason

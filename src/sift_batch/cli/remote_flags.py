@@ -22,15 +22,16 @@ class Remote:
     as_json: bool
 
 
-EXIT_CODES = """
-\b
-Exit codes:
-  0    as it says above
-  1    a target failed or was not fetched
-  2    a flag, an id or a target is wrong
-  3    the service can't be reached or used, or refuses the key
-  130  stopped by Ctrl-C; 143 by SIGTERM, 129 by SIGHUP
-"""
+def exit_codes(done: str, *, missing: str = "", wrong: str = "a flag or the id is wrong") -> str:
+    """Return a command's table of exit codes: what 0, 1 and 2 say; it has no 1 without `missing`."""
+    rows = [f"  0    {done}"]
+    rows += [f"  1    {missing}"] if missing else []
+    rows += [
+        f"  2    {wrong}",
+        "  3    the service can't be reached or used, or refuses the key",
+        "  130  stopped by Ctrl-C; 143 by SIGTERM, 129 by SIGHUP",
+    ]
+    return "\n".join(["", "\b", "Exit codes:", *rows, ""])
 
 
 def plain_http_flag(command: Command) -> Command:

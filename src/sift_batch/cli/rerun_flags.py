@@ -2,9 +2,9 @@
 
 import click
 
-from .remote_flags import EXIT_CODES, Remote, job_argument, remote_flags
+from .remote_flags import Remote, exit_codes, job_argument, remote_flags
 
-_HELP = f"""Fetch what failed or was not fetched, as a new job, and print its id.
+_HELP = """Fetch what failed or was not fetched, as a new job, and print its id.
 
 What is done is carried over, so the new job has all targets. Where nothing is left to fetch, it is the job
 itself; where such a job is under way already, that one. --json gives the new job as the service does.
@@ -14,7 +14,11 @@ Examples:
   sift-batch rerun ID
   sift-batch results --follow "$(sift-batch rerun ID)"
   sift-batch rerun --wait ID
-{EXIT_CODES.replace("as it says above", "there is such a job; with --wait, all its targets are done")}"""
+""" + exit_codes(
+    "there is such a job; with --wait, all its targets are done",
+    missing="with --wait: a target failed or was not fetched",
+    wrong="a flag or the id is wrong, or the job is still live",
+)
 
 
 @click.command(help=_HELP)

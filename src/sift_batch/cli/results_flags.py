@@ -4,9 +4,9 @@ from pathlib import Path
 
 import click
 
-from .remote_flags import EXIT_CODES, Remote, job_argument, remote_flags
+from .remote_flags import Remote, exit_codes, job_argument, remote_flags
 
-_HELP = f"""Write a job's results, one line of JSON for each target, in the order of its input.
+_HELP = """Write a job's results, one line of JSON for each target, in the order of its input.
 
 A line has the fields of `sift-batch run`: url, status, result.content, result.meta, error and so on. While
 the job goes on, that is what is finished up to now; --follow goes on until the job has settled, and over a
@@ -17,7 +17,11 @@ Examples:
   sift-batch results ID | jq -r .result.content
   sift-batch results ID --follow --out results.jsonl
   sift-batch results ID --status failed | jq -r '[.url, .code] | @tsv'
-{EXIT_CODES.replace("as it says above", "lines were written; of a settled job, all targets are done")}"""
+""" + exit_codes(
+    "lines were written; of a settled job, all targets are done",
+    missing="a target of the settled job failed or was not fetched",
+    wrong="a flag, the file or the id is wrong",
+)
 
 
 @click.command(help=_HELP)

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from .flags import fetch_flags, given_options, option_flags, output_flags
+from .flags import complete_file, fetch_flags, given_options, option_flags, output_flags
 
 _HELP = """Fetch URLs and write one line of JSON for each, in the order of the input.
 
@@ -50,6 +50,7 @@ Exit codes:
     "files",
     multiple=True,
     metavar="FILE",
+    shell_complete=complete_file,
     help="Read targets from FILE; - is standard input.",
 )
 @click.option(

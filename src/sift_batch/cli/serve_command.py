@@ -7,12 +7,10 @@ start. What the service is made of is `service/_open`'s business.
 import json
 import logging
 import os
-import resource
 import signal
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
-from ipaddress import ip_network
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Final
@@ -23,22 +21,18 @@ import sift_batch
 
 from .plan import Refused
 from .screen import Screen
+from .service_start import close_ways_out, folder_refused, service_settings, without_extra
+from .setting_flags import allowed_settings
 
 if TYPE_CHECKING:
     from sift_batch.logs import EventLog
     from sift_batch.service._open import Service
+    from sift_batch.service._service_config import ServiceConfig
     from sift_batch.service._settings import Settings
 
 _STOPPING: Final = (signal.SIGINT, signal.SIGTERM)
 _OF_THE_MACHINE: Final = frozenset({"unmakeable", "unreadable"})
 """Problems with the callers that are no mistake in their file."""
-
-_FOLDER: Final = {
-    "mode": "other users can write in this folder; take that away with chmod 700",
-    "owner": "this folder belongs to another user; give another --data",
-    "not_a_file": "this is no folder; give another --data",
-}
-_FOLDER_ELSE: Final = "this folder can't be made or used; check its permissions, or give another --data"
 
 
 def serve_command(
@@ -57,57 +51,13 @@ def serve_command(
     logging.disable(logging.INFO)
     screen = Screen(quiet=quiet, as_json=as_json)
     try:
-        _close_ways_out()
-        settings = _settings(config, {**flags, **_allowed(allow)}, screen)
+        close_ways_out()
+        settings = service_settings(config, {**flags, **allowed_settings(allow)}, screen)
         _run(settings, quiet=quiet, as_json=as_json)
     except Refused as refused:
         screen.error(refused.reason)
         return refused.exit_code
     return 0
-
-
-def _close_ways_out() -> None:
-    """Keep the process's memory out of files: no core dump, and no log of the keys of its connections."""
-    if os.environ.get("SSLKEYLOGFILE"):
-        raise Refused("SSLKEYLOGFILE is set, so connections would be written down; unset it", 2)
-    with suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
-def _allowed(allow: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-    """Tell networks from names. What is wrong is told by the settings, with everything else."""
-    networks = tuple(text for text in allow if _looks_like_network(text))
-    names = tuple(text for text in allow if not _looks_like_network(text))
-    return {"fetch.allow": networks, "fetch.allow_names": names}
-
-
-def _looks_like_network(text: str) -> bool:
-    try:
-        ip_network(text)
-    except ValueError:
-        # No host has a name of digits alone: it is an address that was mistyped.
-        return "/" in text or ":" in text or not text.strip(".0123456789")
-    return True
-
-
-def _settings(config: Path | None, flags: Mapping[str, object], screen: Screen) -> "Settings":
-    try:
-        from sift_batch.service._settings import SettingsError, load_settings
-    except ImportError as error:
-        raise _without_extra() from error
-    try:
-        settings = load_settings(config, os.environ, flags)
-    except SettingsError as error:
-        for problem in error.problems[:-1]:
-            screen.error(str(problem))
-        raise Refused(str(error.problems[-1]), 2) from None
-    if settings.service.data is None:
-        raise Refused("no folder is given for the store; give one with --data DIR", 2)
-    return settings
-
-
-def _without_extra() -> Refused:
-    return Refused("the service needs the extra service: pip install 'sift-batch[service]'", 2)
 
 
 def _run(settings: "Settings", *, quiet: bool, as_json: bool) -> None:
@@ -117,17 +67,19 @@ def _run(settings: "Settings", *, quiet: bool, as_json: bool) -> None:
         from sift_batch.service._listening import AddressError
         from sift_batch.service._private_file import PrivateFileError
     except ImportError as error:
-        raise _without_extra() from error
+        raise without_extra() from error
     data = settings.service.data
     try:
         trio.run(_serve, settings, quiet, as_json)
     except ImportError as error:
-        raise _without_extra() from error
+        raise without_extra() from error
     except CallersError as error:
         code = 3 if error.problem.code in _OF_THE_MACHINE else 2
-        raise Refused(f"{settings.service.callers or _key_file(settings)}: {error}", code) from None
+        raise Refused(
+            f"{settings.service.callers or _key_file(settings)}: {error.problem.text}", code
+        ) from None
     except PrivateFileError as error:
-        raise Refused(f"{data}: {_FOLDER.get(error.code, _FOLDER_ELSE)}", 3) from None
+        raise folder_refused(data, error.code) from None
     except AddressError as error:
         raise Refused(_address_reason(settings, error.setting, error.errno), 3) from None
     except sift_batch.StoreInUseError:
@@ -240,6 +192,12 @@ def _tell_ready(
     service: "Service", settings: "Settings", log: "EventLog", *, quiet: bool, as_json: bool
 ) -> None:
     assert service.metrics_address is not None
+    # Among lines of JSON, so they are such lines as well; and before that which says that all is ready.
+    notes = Screen(quiet=quiet, as_json=True)
+    if settings.service.callers is None:
+        notes.note(f"the key for this service is in {_key_file(settings)}; give it as --key-file")
+    if note := _name_note(settings.service):
+        notes.note(note)
     (host, port), (metrics_host, metrics_port) = service.address, service.metrics_address
     api, metrics = f"http://{host}:{port}", f"http://{metrics_host}:{metrics_port}"
     line = f"listening on {api} metrics {metrics}"
@@ -248,8 +206,18 @@ def _tell_ready(
         sys.stdout.write("\n")
         sys.stdout.flush()
     log.event("service.ready", port=port, metrics_port=metrics_port)
-    if settings.service.callers is None:
-        # Among lines of JSON, so it is one as well.
-        Screen(quiet=quiet, as_json=True).note(
-            f"the key for this service is in {_key_file(settings)}; give it as --key-file"
-        )
+
+
+def _name_note(service: "ServiceConfig") -> str:
+    """Return what to say of a service on a network that has been given no name; "" for any other."""
+    from sift_batch.service._service_config import is_loopback
+
+    if service.server_name or is_loopback(service.host):
+        return ""
+    # Every address of the machine is none that a client could call.
+    anywhere = not service.host.strip("0.:")
+    names = "a loopback address" if anywhere else f"{service.host} or a loopback address"
+    return (
+        f"clients reach this service as {names} alone, and get 421 for any other name or address; "
+        "give those that they use with --server-name NAME"
+    )

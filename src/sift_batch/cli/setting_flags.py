@@ -3,13 +3,14 @@
 Those of `serve`, so that `config` can say what they would come to.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
 import click
 
-from .flags import Command, fetch_flags
+from .flags import Command, complete_file, complete_folder, fetch_flags
 
 _FLAGS = (
     ("--data", "DIR", "Folder for the store and the keys; made if there is none."),
@@ -19,6 +20,7 @@ _FLAGS = (
     ("--metrics-port", "PORT", "Port to give metrics on, 0 for a free one; 18081 if not given."),
     ("--callers", "FILE", "File of who may call, as `sift-batch key new` writes it."),
 )
+_COMPLETED = {"DIR": complete_folder, "FILE": complete_file}
 
 
 def setting_flags(command: Command) -> Command:
@@ -34,7 +36,9 @@ def setting_flags(command: Command) -> Command:
         help="Name that clients call the service by; may be given again.",
     )(command)
     for flag, metavar, text in reversed(_FLAGS):
-        command = click.option(flag, metavar=metavar, help=text)(command)
+        command = click.option(flag, metavar=metavar, help=text, shell_complete=_COMPLETED.get(metavar))(
+            command
+        )
     return command
 
 
@@ -52,3 +56,22 @@ def given_settings(flags: Mapping[str, Any]) -> dict[str, object]:
         "fetch.ports": flags["ports"],
         "fetch.ca_file": None if ca_file is None else str(ca_file),
     }
+
+
+def allowed_settings(allow: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+    """Return the settings that `--allow` says: networks, and names.
+
+    What is wrong is told by the settings, with everything else.
+    """
+    networks = tuple(text for text in allow if _looks_like_network(text))
+    names = tuple(text for text in allow if not _looks_like_network(text))
+    return {"fetch.allow": networks, "fetch.allow_names": names}
+
+
+def _looks_like_network(text: str) -> bool:
+    try:
+        ip_network(text)
+    except ValueError:
+        # No host has a name of digits alone: it is an address that was mistyped.
+        return "/" in text or ":" in text or not text.strip(".0123456789")
+    return True

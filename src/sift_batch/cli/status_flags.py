@@ -2,17 +2,18 @@
 
 import click
 
-from .remote_flags import EXIT_CODES, Remote, job_argument, remote_flags
+from .remote_flags import Remote, exit_codes, job_argument, remote_flags
 
-_HELP = f"""Show how a job stands, now or after a while.
+_HELP = """Show how a job stands, now or after a while.
 
-With --wait it returns as soon as the job has settled. --json gives the job as the service does.
+With --wait it returns as soon as the job has settled, at the latest after SECONDS; the exit code is 0 either
+way. That of `sift-batch watch` says whether all targets are done. --json gives the job as the service does.
 
 \b
 Examples:
   sift-batch status ID
   sift-batch status --wait 30 --json ID | jq .targets
-{EXIT_CODES}"""
+""" + exit_codes("the job is shown, however it stands, also if --wait was over first")
 
 
 @click.command(help=_HELP)

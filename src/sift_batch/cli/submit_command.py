@@ -76,6 +76,7 @@ class _Submission:
         if len(self._targets) > _ASK_FIRST:
             await self._check_count(session)
         body = self._body(session.screen)
+        session.interrupted = "the job may be submitted already; `sift-batch list` shows it, if it is"
         try:
             answer = await session.client.call("POST", "/v1/batch", body)
         except ServiceProblem as problem:
@@ -83,10 +84,12 @@ class _Submission:
                 raise
             raise self._refused(problem) from None
         view = checked_view(answer.json())
+        session.interrupted = ""
+        note = ""
         if answer.status == 200:
             advice = advice_text(view) if view["settled"] and not self._wait else ""
-            session.screen.note(f"an equal job is there already; {advice or 'this is its id'}")
-        return await tell_begun(session, view, wait=self._wait)
+            note = f"an equal job is there already; {advice or 'this is its id'}"
+        return await tell_begun(session, view, note, wait=self._wait)
 
     async def _check_count(self, session: Session) -> None:
         limits = await session.get("/v1/limits")

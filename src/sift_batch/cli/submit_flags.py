@@ -4,16 +4,16 @@ from typing import Any
 
 import click
 
-from .flags import given_options, option_flags
-from .remote_flags import EXIT_CODES, Remote, remote_flags
+from .flags import complete_file, given_options, option_flags
+from .remote_flags import Remote, exit_codes, remote_flags
 
-_HELP = f"""Submit targets to a service as one job, and print its id.
+_HELP = """Submit targets to a service as one job, and print its id.
 
 Targets come from the arguments and from --file, of which each line is a URL or a JSON object
-{{"url": ..., "options": {{...}}}}; blank lines and lines that start with # are skipped. The service fetches
+{"url": ..., "options": {...}}; blank lines and lines that start with # are skipped. The service fetches
 them, one after the other, whether somebody waits or not. A job that is equal to one of yours is that one:
---max-age says how old it may be. For more targets than one job may have, use `sift-batch run`, or submit
-several jobs.
+--max-age says how old it may be. For more targets than one job may have, submit the rest when this job has
+ended (--wait), use `sift-batch run`, or have the operator raise engine.targets_per_job.
 
 The service is named by --server or SIFT_BATCH_SERVER, the key by --key-file or SIFT_BATCH_KEY. --json
 gives the job as the service does.
@@ -23,7 +23,11 @@ Examples:
   sift-batch submit https://example.org/ https://example.com/
   id=$(sift-batch submit -f urls.txt) && sift-batch results --follow "$id" >results.jsonl
   sift-batch submit --wait --max-age 3600 -f urls.txt
-{EXIT_CODES.replace("as it says above", "the job is submitted; with --wait, all its targets are done")}"""
+""" + exit_codes(
+    "the job is submitted; with --wait, all its targets are done",
+    missing="with --wait: a target failed or was not fetched",
+    wrong="a flag or a target is wrong, or there are too many targets; nothing was submitted",
+)
 
 
 @click.command(help=_HELP)
@@ -34,6 +38,7 @@ Examples:
     "files",
     multiple=True,
     metavar="FILE",
+    shell_complete=complete_file,
     help="Read targets from FILE; - is standard input.",
 )
 @click.option(

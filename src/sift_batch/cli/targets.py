@@ -6,6 +6,7 @@ million lines takes disk and not memory. It fetches nothing. Next: `spread`, whi
 
 import json
 import math
+import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
@@ -14,20 +15,13 @@ from typing import IO, Any, Final
 
 from .._model.values import NO_OPTIONS, Options, Target
 from ..fetch import FetchError
-from ..fetch._guard import LOCALHOST_HINT
+from .hints import hint_with_flag
 
 _LINE_LIMIT: Final = 1_048_576
 _DEPTH_LIMIT: Final = 100
 _SPOOL_IN_MEMORY: Final = 4 * 2**20
 _OPTION_NAMES: Final = frozenset(item.name for item in fields(Options))
 _BOM: Final = b"\xef\xbb\xbf"
-# What lifts a refusal here, in place of the setting that an application would know.
-_FLAGS: Final = {
-    "port": "--ports admits others",
-    "special_address": "--allow NETWORK admits it",
-    "special_name": "--allow NAME and --allow NETWORK admit it",
-}
-_LOCALHOST: Final = "localhost stands for 127.0.0.1 and ::1: --allow both, as 127.0.0.0/8 and ::1/128"
 
 Check = Callable[[Target], object]
 """Raises `FetchError` for a target that can't be fetched as it is."""
@@ -38,7 +32,6 @@ Complain = Callable[[str, int, str], object]
 # The types of a line's options, by name; those that are not here are texts.
 _WANTED: Final = {"context": "true, false or null", "recover": "true or false"}
 _LONGEST_NAME: Final = 40
-_RUNS_NAMED: Final = 50
 
 
 class BadLine(Exception):
@@ -106,27 +99,6 @@ class Targets:
             yield Item(idx, Target(url, options), line, extra)
 
 
-class Further:
-    """The bad inputs that are counted and named by their numbers alone, in runs such as 21-40."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._runs: list[tuple[str, int, int]] = []
-
-    def add(self, kind: str, number: int) -> None:
-        """Take one more in; numbers of a kind come in rising order."""
-        self.count += 1
-        if self._runs and self._runs[-1][0] == kind and self._runs[-1][2] == number - 1:
-            self._runs[-1] = (kind, self._runs[-1][1], number)
-        elif len(self._runs) <= _RUNS_NAMED:
-            self._runs.append((kind, number, number))
-
-    def __str__(self) -> str:
-        named = [f"{kind} {a}" if a == b else f"{kind}s {a}-{b}" for kind, a, b in self._runs[:_RUNS_NAMED]]
-        more = ["\u2026"] if len(self._runs) > _RUNS_NAMED else []
-        return f"\u2026 and {self.count} more: {', '.join(named + more)}"
-
-
 def read_targets(
     targets: Targets,
     urls: Iterable[str],
@@ -144,7 +116,7 @@ def read_targets(
     options = Options(**defaults) if defaults else NO_OPTIONS
     for number, url in enumerate(urls, 1):
         try:
-            targets.add(_target(url, options, check), None, None)
+            targets.add(_target(argument_text(url), options, check), None, None)
         except BadLine as error:
             complain("argument", number, error.reason)
             bad += 1
@@ -158,6 +130,14 @@ def read_targets(
         if parsed is not None:
             targets.add(parsed[0], number, parsed[1])
     return bad
+
+
+def argument_text(argument: str) -> str:
+    """Return an argument as it was typed: where the locale has ASCII only, its bytes come as they are."""
+    try:
+        return os.fsencode(argument).decode()
+    except UnicodeError:
+        return argument
 
 
 def parse_line(
@@ -225,7 +205,7 @@ def _target(url: str, options: Options, check: Check) -> Target:
 
 def reason_of(error: FetchError) -> str:
     """Return what is wrong and what to do, in one line."""
-    hint = _LOCALHOST if error.hint == LOCALHOST_HINT else _FLAGS.get(error.reason, error.hint)
+    hint = hint_with_flag(error.hint)
     return f"{error.message}; {hint}" if hint else error.message
 
 

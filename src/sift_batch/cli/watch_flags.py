@@ -2,9 +2,9 @@
 
 import click
 
-from .remote_flags import EXIT_CODES, Remote, job_argument, remote_flags
+from .remote_flags import Remote, exit_codes, job_argument, remote_flags
 
-_HELP = f"""Follow a job until it has settled.
+_HELP = """Follow a job until it has settled.
 
 On a terminal a bar shows how far it is, what time is left and what it waits for; anywhere else there is a
 line for each change. The service may go away for a minute meanwhile, as when it starts again. Ctrl-C ends
@@ -15,7 +15,7 @@ last one has settled.
 Examples:
   sift-batch watch ID
   sift-batch watch --json ID | tail -1 | jq .targets
-{EXIT_CODES.replace("as it says above", "all targets of the job are done")}"""
+""" + exit_codes("all targets of the job are done", missing="a target failed or was not fetched")
 
 
 @click.command(help=_HELP)

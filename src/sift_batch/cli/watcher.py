@@ -27,15 +27,17 @@ Say = Callable[[str, dict[str, Any]], Awaitable[object]]
 async def wait_settled(session: Session, job_id: str, *, say: Say | None = None) -> dict[str, Any]:
     """Return the view of a job once it has settled; meanwhile show how it goes.
 
-    In the end, the screen is told what failed and what to do about it. Raises what `follow` raises.
+    In the end, the screen is told what failed and what to do about it; and how the job ended, if there is
+    no `say`. Raises what `follow` raises.
     """
-    session.interrupted = f"the job goes on; `sift-batch watch {job_id}` follows it, `cancel` ends it"
     first = checked_view(await session.get(job_path(job_id)))
+    session.unread = exit_code(first)
+    session.interrupted = f"the job goes on; `sift-batch watch {job_id}` follows it, `cancel` ends it"
     watcher = _Watcher(session, job_id, say)
     with session.screen.progress(first["targets"]["total"], 0):
         view = await watcher.settle(first)
     session.interrupted, session.unread = "", exit_code(view)
-    watcher.tell_failures(view)
+    watcher.tell_end(view)
     return view
 
 
@@ -50,7 +52,8 @@ class _Watcher:
 
     async def settle(self, first: dict[str, Any]) -> dict[str, Any]:
         view = first
-        await self._on_job(first)
+        if not first["settled"] or not first["targets"]["failed"]:
+            await self._on_job(first)
         if first["settled"] and not first["targets"]["failed"]:
             return first
         async with trio.open_nursery() as nursery:
@@ -66,8 +69,10 @@ class _Watcher:
             raise self._failure
         return view
 
-    def tell_failures(self, view: dict[str, Any]) -> None:
+    def tell_end(self, view: dict[str, Any]) -> None:
         screen = self._session.screen
+        if self._say is None:
+            screen.note(ended_text(view))
         if screen.is_terminal:
             for text in self._failures:
                 screen.note(text)
