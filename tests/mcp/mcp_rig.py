@@ -64,8 +64,10 @@ class Told:
 class Agent:
     """Calls tools and looks at what they say."""
 
-    def __init__(self, client: Agent_, fetch: Fetch | None = None, runner: Any = None) -> None:
-        self.client, self.runner = client, runner
+    def __init__(
+        self, client: Agent_, fetch: Fetch | None = None, runner: Any = None, transport: Any = None
+    ) -> None:
+        self.client, self.runner, self.transport = client, runner, transport
         self.fetch = fetch or Fetch()
 
     async def tell(self, tool: str, arguments: dict[str, Any] | None = None, **options: Any) -> Told:
@@ -100,9 +102,10 @@ async def an_agent(
     config = config or Config(shutdown_grace=0.5)
     async with open_store(":memory:") as store, open_runner(store, fetch, config) as runner:
         app = make_app(runner, fetch, gate, OneCaller(), config=config)  # type: ignore[arg-type]
-        server = make_server(Calls(Client(AppTransport(app), KEY)))
+        transport = AppTransport(app)
+        server = make_server(Calls(Client(transport, KEY)))
         async with Agent_(server, mode=mode) as client:
-            yield Agent(client, fetch, runner)
+            yield Agent(client, fetch, runner, transport)
         fetch.release()
 
 

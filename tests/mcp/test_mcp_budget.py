@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mcp_rig import Agent, Fetch, Service, Told, agent_of, an_agent
 
@@ -70,13 +70,13 @@ async def all_results(agent: Agent, job_id: str, **arguments: Any) -> list[Any]:
 
 
 TEXTS = {
-    "plain": "word " * 30_000,
-    "one word": "x" * 120_000,
-    "lines": "line\n" * 30_000,
-    "quotes": '"\\' * 40_000,
-    "controls": "\x01\x02\n" * 20_000,
-    "emoji": "😀\n\n" * 30_000,
-    "chinese": "批量抓取。" * 17_000,
+    "plain": "word " * 20_000,
+    "one word": "x" * 80_000,
+    "lines": "line\n" * 12_000,
+    "quotes": '"\\' * 30_000,
+    "controls": "\x01\x02\n" * 15_000,
+    "emoji": "😀\n\n" * 15_000,
+    "chinese": "批量抓取。" * 12_000,
     "blocks": ("paragraph " * 60 + "\n\n") * 150,
 }
 
@@ -159,7 +159,7 @@ async def test_a_job_of_thirty_two_is_read_once_and_whole(autojump_clock: Any) -
     texts = {url: f"{n}\n" * (n * 90) + "end" for n, url in enumerate(URLS)}
     async with an_agent(Fetch(results=dict(texts))) as agent:
         job_id = await agent.settled(*URLS)
-        for max_chars in (LEAST, 9_000, DEFAULT, MOST):
+        for max_chars in (LEAST, DEFAULT, MOST):
             items = await all_results(agent, job_id, max_chars=max_chars)
             assert [item["idx"] for item in items] == list(range(32))
             for item in items:
@@ -176,7 +176,7 @@ async def test_long_addresses_do_not_make_a_list_too_long(autojump_clock: Any) -
     async with an_agent(Fetch(fail=urls[:3])) as agent:
         job_id = await agent.settled(*urls)
         for tool in ("batch_targets", "batch_results"):
-            for max_chars in (LEAST, DEFAULT, MOST):
+            for max_chars in (LEAST, MOST):
                 told, seen = await agent.call(tool, job_id=job_id, max_chars=max_chars), []
                 check(told, max_chars)
                 seen += told["items"]
@@ -257,6 +257,9 @@ async def test_half_a_character_does_not_break_an_answer(autojump_clock: Any) ->
         assert told["items"] == [{"idx": 0, "x": "a?b"}]
 
 
+STEADY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""On a busy machine an example may take any time."""
+
 TREES = st.recursive(
     st.none() | st.integers() | st.text(max_size=300),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=9), inner, max_size=4),
@@ -264,6 +267,7 @@ TREES = st.recursive(
 )
 
 
+@STEADY
 @given(text=st.text(), room=st.integers(0, 60))
 def test_the_longest_part_is_the_longest(text: str, room: int) -> None:
     """As many characters as fit the room in JSON, and not one less."""
@@ -272,6 +276,7 @@ def test_the_longest_part_is_the_longest(text: str, room: int) -> None:
     assert count == len(text) or count >= room or len(text_of(text[: count + 1])) - 2 > room
 
 
+@STEADY
 @given(
     items=st.lists(st.dictionaries(st.text(max_size=5), st.text(max_size=50)), max_size=8),
     budget=st.integers(30, 400),
@@ -284,7 +289,7 @@ def test_how_many_items_fit_is_counted_right(items: list[Any], budget: int) -> N
     assert count == len(items) or not fits({**view, "items": items[: count + 1]}, budget - 1)
 
 
-@settings(max_examples=50)
+@STEADY
 @given(rest=st.dictionaries(st.sampled_from(["meta", "result", "url", "error"]), TREES))
 def test_what_is_shortened_is_the_same_kind(rest: dict[str, Any]) -> None:
     """Shortening cuts texts and lists and keeps every name; the next step is never cut."""

@@ -102,6 +102,10 @@ async def test_nothing_of_an_error_of_ours_goes_out(autojump_clock: Any) -> None
         told = await agent.tell("batch_list")
         assert told.problem("internal")["hint"] == KINDS["internal"].mcp
         assert "secret" not in told.text
+        service.raises = ExceptionGroup("secret", [ValueError("secret")])
+        told = await agent.tell("batch_list")
+        assert told.problem("internal")
+        assert "secret" not in told.text
         service.raises = None
         for view in ([], {"items": 5}, {"id": 1}, "text", None):
             service.answer = lambda _method, _path, view=view: (200, view)  # type: ignore[misc]

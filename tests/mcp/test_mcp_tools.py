@@ -167,7 +167,7 @@ async def test_a_failed_job_leads_to_its_rerun_and_names_its_results(autojump_cl
         job_id = await agent.settled(A, B)
         told = await agent.call("batch_wait", job_id=job_id)
         assert told["status"] == "partial"
-        assert told["hint"] == "1 failed; a rerun fetches them; batch_results has what there is"
+        assert told["hint"] == "1 failed; a rerun fetches it; batch_results has what there is"
         assert told["next"] == {"tool": "batch_rerun", "arguments": {"job_id": job_id}}
         agent.fetch.answer(B, "late")
         rerun = await agent.follow(told["next"])
@@ -320,7 +320,9 @@ async def test_bad_arguments_are_named(autojump_clock: Any) -> None:
         (await agent.tell("batch_submit", {"targets": []})).problem("no_targets")
         problem = (await agent.tell("batch_submit", {"targets": [A] * 33})).problem("too_many_targets")
         assert (problem["limit"], problem["given"]) == (32, 33)
-        assert problem["hint"] == "call batch_submit with fewer targets"
+        assert problem["hint"] == (
+            "call batch_submit with fewer targets, and with the rest when that job has ended"
+        )
 
 
 async def test_a_secret_in_a_wrong_argument_is_not_said_again(autojump_clock: Any) -> None:

@@ -19,9 +19,11 @@ from ..fetch import open_fetcher
 from ..service._app import make_app
 from ..service._asgi import App, Message
 from ..service._callers import KEY_FILE, open_single_user
+from ..service._data_folder import cursor_key, data_folder
 from ..service._keys import read_key
-from ..service._open import STORE_FILE, OpenFetcher, _cursor_key, _fetcher_of, _folder
+from ..service._open import OpenFetcher
 from ..service._private_file import read_private
+from ..service._service_config import STORE_FILE
 from ..service._settings import Settings
 
 _HOST: Final = (b"host", b"127.0.0.1")
@@ -45,7 +47,7 @@ async def open_in_process(
     `StoreInUseError` while a service or another process has the folder, `StoreError`, and what the fetcher
     raises.
     """
-    folder = _folder(settings)
+    folder = data_folder(settings.service)
     callers = open_single_user(folder, now=now)
     raw, _ = read_private(folder / KEY_FILE, limit=_LONGEST_KEY)
     key = read_key(raw)
@@ -53,7 +55,7 @@ async def open_in_process(
     gate = settings.gate.make()
     async with (
         open_store(folder / STORE_FILE) as store,
-        _fetcher_of(fetcher, settings.fetch, gate) as fetch,
+        fetcher(settings.fetch, gate=gate) as fetch,
         open_runner(store, fetch, settings.engine, now=now, log=log) as runner,
     ):
         app = make_app(
@@ -63,7 +65,7 @@ async def open_in_process(
             callers,
             settings.service,
             config=settings.engine,
-            cursor_key=_cursor_key(folder),
+            cursor_key=cursor_key(folder),
             on_error=on_error,
         )
         try:
@@ -109,6 +111,7 @@ class AppTransport:
 
 async def _pieces(messages: list[Message]) -> AsyncIterator[bytes]:
     for message in messages:
+        await trio.lowlevel.checkpoint()
         yield message.get("body", b"")
 
 

@@ -83,12 +83,7 @@ class Reading:
 
 
 def _page_view(tool: str, page: View, arguments: View) -> View:
-    items = [
-        job_answer(item)
-        if tool == "batch_list"
-        else item | ({"next": step_of(item["next"])} if "next" in item else {})
-        for item in page["items"]
-    ]
+    items = [job_answer(item) if tool == "batch_list" else _item_view(item) for item in page["items"]]
     following = None
     if page["next_cursor"] is not None:
         again = {**arguments, "cursor": page["next_cursor"]}
@@ -103,6 +98,21 @@ def _page_view(tool: str, page: View, arguments: View) -> View:
     }
 
 
+def _item_view(item: View) -> View:
+    """Return a target as an agent is told it; one with a next step is too long for the page."""
+    if "next" not in item:
+        return item
+    return item | {"hint": _too_long(item), "next": step_of(item["next"])}
+
+
+def _too_long(item: View) -> str:
+    # To read all of it may take dozens of calls, for one answer that a narrower target gives at once.
+    return (
+        f"{item['chars']:,} characters do not fit; read it in parts, as `next` says, or submit it again "
+        "with question, grep, pages or jq"
+    )
+
+
 def _fitting_item(tool: str, item: View, arguments: View) -> View:
     """Return an item that is too long alone: without its content, and with how to read that."""
     if tool != "batch_results" or item["result"] is None:
@@ -110,7 +120,7 @@ def _fitting_item(tool: str, item: View, arguments: View) -> View:
     told = {
         "result": None,
         "code": "over_budget",
-        "hint": f"{item['chars']:,} characters do not fit; read it in parts, as `next` says",
+        "hint": _too_long(item),
         "next": _read_step(arguments, item["idx"], 0),
     }
     return shortened({**item, "result": None}) | told
@@ -128,7 +138,8 @@ def _part_view(part: View, arguments: View, budget: int) -> View:
     if part["result"] is None:
         return rest if fits(rest, budget) else shortened(rest)
     bare = lean(_with_content(rest, ""), budget)
-    return _with_content({"result": {"content": "", "meta": {}}} | bare, part["result"]["content"])
+    bare.setdefault("result", {"content": "", "meta": {}})
+    return _with_content(bare, part["result"]["content"])
 
 
 def _with_content(view: View, content: str) -> View:
@@ -148,4 +159,5 @@ def _fetched_view(view: View, target: View, budget: int) -> View:
     room = budget - len(text_of({**rest, "content": ""}))
     if len(text_of(content)) - 2 > room:
         content, _ = part_of(content, 0, max(longest_part(content, room), 1))
-    return {"content": content, "meta": {}} | {name: it for name, it in rest.items() if name != "content"}
+    rest.setdefault("meta", {})
+    return {**rest, "content": content}

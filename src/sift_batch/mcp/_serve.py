@@ -10,10 +10,12 @@ from importlib.metadata import version
 from typing import Any
 
 import mcp_types as types
+import trio
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
+from ..service._contain import leaves
 from ._calls import Calls, Progress
 from ._fit import goes_twice, text_of
 from ._steps import own_problem
@@ -29,6 +31,7 @@ def make_server(calls: Calls, *, on_error: OnError | None = None) -> Server[Any]
     async def list_tools(
         _context: _Context, _params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
+        await trio.lowlevel.checkpoint()
         return types.ListToolsResult(tools=listed_tools())
 
     async def call_tool(context: _Context, params: types.CallToolRequestParams) -> types.CallToolResult:
@@ -38,7 +41,13 @@ def make_server(calls: Calls, *, on_error: OnError | None = None) -> Server[Any]
             )
         try:
             view, good = await calls.call(params.name, params.arguments or {}, _progress_of(context))
-        except Exception as error:
+        except (Exception, BaseExceptionGroup) as error:
+            for leaf in leaves(error):
+                if isinstance(leaf, trio.Cancelled):
+                    # Bare, as the SDK knows it: then it tells the client that the call has ended.
+                    raise leaf from None
+            if not isinstance(error, Exception):
+                raise
             if on_error is not None:
                 on_error(error)
             view, good = own_problem("internal"), False

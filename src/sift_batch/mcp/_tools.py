@@ -16,7 +16,9 @@ INSTRUCTIONS: Final = (
     "Fetches web pages as readable text, politely and durably. One page now: fetch. Several pages, or one "
     "that is slow or long: batch_submit, batch_wait until `settled` is true, batch_results; batch_read for "
     "a target that is too long for a page of results; batch_rerun for what failed and is `retryable`. Every "
-    "answer is JSON; its `next`, if there is one, is the tool to call next with its arguments. "
+    "answer is JSON; its `next`, if there is one, is the tool to call next with its arguments. Of a settled "
+    "job with failures that is batch_rerun: read batch_results first, and rerun only if a target is "
+    "`retryable`. "
     f"{UNTRUSTED} It runs no JavaScript, logs in nowhere, sends no cookies and does not crawl: give the "
     "URL of each page."
 )
@@ -31,12 +33,18 @@ _OPTIONS: Final[Mapping[str, Any]] = {
             "description": "markdown: main content (the default); text: the same without marks; full: the "
             "whole page; html, raw: as served; links; meta: facts about the page alone.",
         },
-        "question": {"type": "string", "description": "Give the passages that answer this best."},
+        "question": {
+            "type": "string",
+            "description": "Give the passages that answer this best; the nearest, if none does.",
+        },
         "pages": {
             "type": "string",
             "description": "Pages of a PDF: 3, 2-5, 7-, -1 (last), joined by commas.",
         },
-        "grep": {"type": "string", "description": "Give the lines that match this RE2 pattern."},
+        "grep": {
+            "type": "string",
+            "description": "Give the lines that match this RE2 pattern; (?i) at its start: in any case.",
+        },
         "jq": {"type": "string", "description": "Run this jq program on a JSON document."},
         "context": {
             "type": "boolean",
@@ -105,7 +113,9 @@ _ALL: Final = (
         "Submit a batch",
         "Submit up to 32 pages as one job; it answers at once with the job, whose `id` the other tools "
         "take. Next: batch_wait. The same targets submitted again join the job that is there. One job at a "
-        "time may be live unless the operator allows more: `caller_busy` names the one to wait for.",
+        "time may be live unless the operator allows more: `caller_busy` names the one to wait for. Targets "
+        "are fetched one after the other: put one that may keep the rest waiting last. The same URL may "
+        "stand more than once, with other options.",
         _schema(
             ("targets",),
             targets={
@@ -117,7 +127,10 @@ _ALL: Final = (
                         _URL,
                         {
                             "type": "object",
-                            "properties": {"url": _URL, "options": _OPTIONS},
+                            "properties": {
+                                "url": _URL,
+                                "options": {"type": "object", "description": "Of this target; as below."},
+                            },
                             "required": ["url"],
                             "additionalProperties": False,
                         },
@@ -139,8 +152,8 @@ _ALL: Final = (
         "batch_wait",
         "Wait for a batch",
         "Wait until a job has settled, at most `seconds`, and show it: `settled`, counts of targets, "
-        "`eta_seconds`, what it is waiting for. Not settled: call it again. Settled: batch_results. 0 looks "
-        "and does not wait. Ending the wait does not end the job.",
+        "`eta_seconds`, what it is waiting for. Not settled: call it again. Settled: batch_results, "
+        "also where `next` is batch_rerun. 0 looks and does not wait. Ending the wait does not end the job.",
         _schema(
             ("job_id",),
             job_id=_JOB_ID,
@@ -172,7 +185,8 @@ _ALL: Final = (
         "Read a batch's results",
         "Read a job's results in the order of the submit, as many whole targets as fit `max_chars`; "
         "`next_cursor` is null when that was all. A target that does not fit alone comes with the code "
-        "over_budget and a `next` that reads it in parts.",
+        "over_budget and a `next` that reads it in parts; for one answer, submit it again with question, "
+        "grep, pages or jq instead.",
         _schema(
             ("job_id",),
             job_id=_JOB_ID,
@@ -204,7 +218,8 @@ _ALL: Final = (
         "batch_rerun",
         "Fetch what is missing",
         "Make a new job that carries over what is done and fetches again what failed or was not fetched. "
-        "Worth it for targets that are `retryable`. Next: batch_wait with the new `id`.",
+        "Worth it for targets that are `retryable`, after a minute; the others only fail again. Next: "
+        "batch_wait with the new `id`.",
         _schema(("job_id",), job_id=_JOB_ID),
         reads=False,
         world=True,
@@ -212,7 +227,8 @@ _ALL: Final = (
     Tool(
         "batch_cancel",
         "Cancel a batch",
-        "Stop a job: the fetch in flight is finished and kept, no other begins. Safe to repeat.",
+        "Stop a job: the fetch in flight is finished and kept, no other begins. What is done can still be "
+        "read. Safe to repeat.",
         _schema(("job_id",), job_id=_JOB_ID),
         reads=False,
     ),
