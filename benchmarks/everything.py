@@ -33,6 +33,7 @@ def parts(into: Path, *, thorough: bool = False) -> dict[str, list[str]]:
         "numbers": ["run.py", "--write", *(name for name in run.BENCHMARKS if name != "growth")],
         "growth": ["growth.py", "--write"],
         "fetching": ["run.py", "--write", *run.FETCHING],
+        "service": ["run.py", "--write", "service"],
         "quality": ["quality/rate.py", "--write"],
         "politeness": ["politeness.py", "--write", *environments],
         "peers": ["peers/compare.py", "--write", *environments, *budget],

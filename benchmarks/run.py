@@ -2,9 +2,10 @@
 
 Every benchmark also runs alone: `python benchmarks/overhead.py`. With `--write` the table goes into
 README.md too; that of the fetch pipeline alone (`reading hostile_stall fetch_map`) has a section of its
-own. What needs other people's software is not among them: `politeness.py`, `peers/compare.py` and
-`quality/rate.py`; `everything.py` runs those as well. On a machine that does other work at the same time,
-ratios hold better than times, and the median better than either end of the spread.
+own, and so has that of the service (`service`, short for all of its benchmarks). What needs other people's
+software is not among them: `politeness.py`, `peers/compare.py` and `quality/rate.py`; `everything.py` runs
+those as well. On a machine that does other work at the same time, ratios hold better than times, and the
+median better than either end of the spread.
 """
 
 import json
@@ -32,12 +33,16 @@ BENCHMARKS = [
 ]
 FETCHING = ["reading", "hostile_stall", "fetch_map"]
 """Those of the fetch pipeline: they need the extra `fetch`."""
+SERVICE = ["service_load", "service_poll", "service_streams", "service_timing"]
+"""Those of the HTTP service: they need the extra `service`, and Linux to look at a process's memory."""
 
 
 def main() -> None:
     arguments = sys.argv[1:]
     write = "--write" in arguments
-    names = [name for name in arguments if name != "--write"] or [*BENCHMARKS, *FETCHING]
+    names = [name for name in arguments if name != "--write"] or [*BENCHMARKS, *FETCHING, *SERVICE]
+    if names == ["service"]:
+        names = SERVICE
     print(measure.machine(), f"command: {measure.command()}", "", sep="\n")
     lines = ["| what | result | unit | to reach | | spread |", "|---|---|---|---|---|---|"]
     print("\n".join(lines), flush=True)
@@ -49,7 +54,9 @@ def main() -> None:
     taken = f"{time.monotonic() - began:.0f} s in all"
     print(f"\n{taken}")
     if write:
-        section = "fetching" if set(names) <= set(FETCHING) else "numbers"
+        section = "numbers"
+        for own, members in (("fetching", FETCHING), ("service", SERVICE)):
+            section = own if set(names) <= set(members) else section
         readme.write(section, "\n".join([readme.heading(), f"- {taken}", "", *lines]))
 
 

@@ -91,9 +91,7 @@ def _rounds(kind: Kind, ours: Server, floor: Server, connections: int) -> list[t
         rates = []
         for server, make, status in ((ours, kind.ours, kind.status), (floor, kind.floor, 0)):
             status = status or (304 if kind.status == 304 else 200)
-            asked = client.ask_for(
-                server.port, make, connections=connections, seconds=SECONDS, status=status
-            )
+            asked = client.ask_for(server.port, make, connections=connections, seconds=SECONDS, status=status)
             rates.append(asked.rate * kind.each)
         found.append((rates[0], rates[1]))
     return found

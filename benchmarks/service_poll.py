@@ -10,6 +10,7 @@ import itertools
 import statistics
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import measure
@@ -84,6 +85,7 @@ def while_draining() -> Iterator[Number]:
     with measure.folder() as folder, running("service", folder=str(folder), workers=JOBS) as server:
         port, key = server.port, server.keys["ann"]
         quiet = client.settled(port, key, ["http://host.example/quick"])
+        look = partial(client.request, "GET", f"/v1/batch/{quiet}", key)
         for _ in range(DRAINING_ROUNDS):
             jobs = [
                 client.submitted(
@@ -101,8 +103,7 @@ def while_draining() -> Iterator[Number]:
                     polls = polls[1:] + ([] if b'"settled":true' in asked.reply.body else polls[:1])
             busy.append(_slowest(times))
             middle.append(1e3 * statistics.median(times))
-            raw = client.request("GET", f"/v1/batch/{quiet}", key)
-            idle.append(_slowest(client.ask_for(port, lambda: raw, connections=1, seconds=SECONDS).times))
+            idle.append(_slowest(client.ask_for(port, look, connections=1, seconds=SECONDS).times))
     yield Number(name="a poll while eight jobs drain, 99th percentile", values=busy, unit="ms")
     yield Number(name="a poll while eight jobs drain, median", values=middle, unit="ms")
     yield Number(

@@ -46,7 +46,7 @@ class Server:
 
     def descriptors(self) -> int:
         """Return how many files and sockets the process has open."""
-        return len(os.listdir(f"/proc/{self.pid}/fd"))
+        return sum(1 for _ in Path(f"/proc/{self.pid}/fd").iterdir())
 
 
 @contextmanager
@@ -113,6 +113,7 @@ class Fetch:
         self._lateness = lateness
 
     async def __call__(self, caller: Any, target: Any) -> Any:
+        """Answer for a job."""
         import trio
 
         from sift_batch import Result
@@ -127,6 +128,7 @@ class Fetch:
         return Result(RESULT, {"title": "Weather", "url": target.url})
 
     async def interactive(self, caller: Any, target: Any, *, patience: float = 0.0) -> Any:
+        """Release, and say how late the loop was."""
         import trio
 
         from sift_batch import Result
@@ -138,6 +140,7 @@ class Fetch:
         return Result(self._lateness.take())
 
     async def check(self, target: Any) -> None:
+        """Refuse nothing; a checkpoint, as the pipeline's own."""
         import trio
 
         await trio.lowlevel.checkpoint()
@@ -332,8 +335,8 @@ def _callers_file(path: Path) -> dict[str, str]:
     for name, key in keys.items():
         digest = digest_text(digest_of(key.encode()))
         lines.append(f'[[caller]]\nname = "{name}"\nclass = "fleet"\nkeys = ["{digest}"]\n')
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as written:
-        written.writelines(lines)
+    path.touch(0o600)
+    path.write_text("".join(lines))
     return keys
 
 

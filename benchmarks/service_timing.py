@@ -1,4 +1,4 @@
-"""Can a caller tell by the time that an id is somebody else's? Unknown, another's and malformed ids, interleaved.
+"""Can a caller tell by the time that an id is somebody else's? Unknown, another's, malformed: in turn.
 
 For each request that names a job, ids of four kinds are asked for in turn, in random order: ids that never
 were, another caller's settled and live jobs, and texts that are no ids. The times of each two kinds are

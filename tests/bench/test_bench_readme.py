@@ -29,5 +29,5 @@ def test_bench_an_unknown_section_is_refused(tmp_path: Path) -> None:
 def test_bench_the_page_has_every_section() -> None:
     """Each command with `--write` finds its section."""
     text = readme.README.read_text()
-    for name in ("numbers", "growth", "fetching", "quality", "politeness", "peers"):
+    for name in ("numbers", "growth", "fetching", "service", "quality", "politeness", "peers"):
         assert text.count(f"<!-- results: {name} -->") == text.count(f"<!-- end: {name} -->") == 1
