@@ -51,6 +51,10 @@ def test_a_number_in_a_query_that_is_too_large_is_cut_down() -> None:
     assert [query.whole("a", most=10), query.whole("b", most=10), query.whole("e", most=10)] == [10, 7, None]
     assert [query.clamped("c", most=5), query.clamped("d", most=5)] == [0, 5]
     query.check()
+    for raw, value in ((b"w=" + b"9" * 5_000, 55), (b"w=-" + b"9" * 5_000, 0), (b"w=007", 7), (b"w=00", 0)):
+        query = Query(raw, ("w",))
+        assert query.clamped("w", most=55) == value
+        query.check()
     for raw in (b"a=-1", b"a=%b2", b"a=", b"a=1_0", b"a=+1", b"a=" + b"1" * 30, b"\xff", b"a=1;b=2"):
         query = Query(raw, ("a",))
         query.whole("a", most=10)

@@ -113,7 +113,7 @@ TARGET_COUNT: Final = Parameter(
 )
 WAIT: Final = Parameter(
     "wait",
-    Annotated[int, Note(minimum=-LARGEST, maximum=LARGEST)],
+    int,
     f"at most so many seconds for the job to settle; taken for 0 or {MAX_WAIT} where it lies beyond",
 )
 UNTIL: Final = Parameter(
