@@ -168,7 +168,7 @@ def service(folder: str, workers: int = 2, *, watched: bool = False) -> Any:
                 "service.data": folder,
                 "service.callers": str(Path(folder) / "callers.toml"),
                 "service.port": 0,
-                "service.connections": STREAMS + 100,
+                "service.connections": STREAMS * 8 // 7 + 100,  # one caller may hold seven eighths of them
                 "service.idle_seconds": 60,
                 "service.grace_seconds": 1,
                 "engine.jobs_total": 10**6,
