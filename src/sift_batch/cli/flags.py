@@ -3,7 +3,7 @@
 Decorators that add them, so that a flag has one name and one help everywhere. Click alone is imported.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,14 +72,40 @@ def given_options(flags: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def fetch_flags(command: Command) -> Command:
-    """Add the flags that say what may be fetched."""
+def input_flags(command: Command) -> Command:
+    """Add what says which targets are meant: URLs, and a file of lines. `one_file` reads the second."""
     command = click.option(
+        "-f",
+        "--file",
+        "files",
+        multiple=True,
+        metavar="FILE",
+        shell_complete=complete_file,
+        help="Read targets from FILE; - is standard input.",
+    )(command)
+    return click.argument("urls", nargs=-1, metavar="[URL]...")(command)
+
+
+def one_file(files: Sequence[str], verb: str) -> str | None:
+    """Return the one file that was given, if any; a second one is a mistake that would go unnoticed."""
+    if len(files) > 1:
+        raise click.UsageError(f"--file can be given once; join the files, or {verb} once for each.")
+    return files[0] if files else None
+
+
+def ca_file_flag(command: Command) -> Command:
+    """Add the flag that says whose certificates are believed."""
+    return click.option(
         "--ca-file",
         type=click.Path(path_type=Path),
         metavar="FILE",
         help="Trust the certificate authorities in FILE in place of the public ones.",
     )(command)
+
+
+def fetch_flags(command: Command) -> Command:
+    """Add the flags that say what may be fetched."""
+    command = ca_file_flag(command)
     command = click.option(
         "--ports", metavar="any|N,N", help="Ports that may be called; 80 and 443 if not given."
     )(command)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from .flags import Command, output_flags, server_flags
+from .flags import Command, ca_file_flag, output_flags, server_flags
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,13 +67,7 @@ def remote_flags(command: Command) -> Command:
         )
         return command(*args, remote=remote, **others)
 
-    ca_flag = click.option(
-        "--ca-file",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="Trust the certificate authorities in FILE in place of the public ones.",
-    )
-    return server_flags(ca_flag(plain_http_flag(output_flags(with_remote))))
+    return server_flags(ca_file_flag(plain_http_flag(output_flags(with_remote))))
 
 
 job_argument = click.argument("job_id", metavar="ID")

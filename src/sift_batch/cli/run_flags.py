@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from .flags import complete_file, fetch_flags, given_options, option_flags, output_flags
+from .flags import fetch_flags, given_options, input_flags, one_file, option_flags, output_flags
 
 _HELP = """Fetch URLs and write one line of JSON for each, in the order of the input.
 
@@ -43,16 +43,7 @@ Exit codes:
 
 
 @click.command(help=_HELP)
-@click.argument("urls", nargs=-1, metavar="[URL]...")
-@click.option(
-    "-f",
-    "--file",
-    "files",
-    multiple=True,
-    metavar="FILE",
-    shell_complete=complete_file,
-    help="Read targets from FILE; - is standard input.",
-)
+@input_flags
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -88,12 +79,9 @@ def command(  # one parameter for each flag
     """Hand the flags on."""
     from .run_command import run_command
 
-    if len(files) > 1:
-        raise click.UsageError("--file can be given once; join the files, or run once for each.")
-    file = files[0] if files else None
     return run_command(
         urls,
-        file=file,
+        file=one_file(files, "run"),
         out=out,
         parallel=parallel,
         fresh=fresh,

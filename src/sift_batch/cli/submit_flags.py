@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from .flags import complete_file, given_options, option_flags
+from .flags import given_options, input_flags, one_file, option_flags
 from .remote_flags import Remote, exit_codes, remote_flags
 
 _HELP = """Submit targets to a service as one job, and print its id.
@@ -31,16 +31,7 @@ Examples:
 
 
 @click.command(help=_HELP)
-@click.argument("urls", nargs=-1, metavar="[URL]...")
-@click.option(
-    "-f",
-    "--file",
-    "files",
-    multiple=True,
-    metavar="FILE",
-    shell_complete=complete_file,
-    help="Read targets from FILE; - is standard input.",
-)
+@input_flags
 @click.option(
     "--max-age",
     type=click.FloatRange(0, 10**10),
@@ -61,11 +52,9 @@ def command(
     """Hand the flags on."""
     from .submit_command import submit_command
 
-    if len(files) > 1:
-        raise click.UsageError("--file can be given once; join the files, or submit once for each.")
     return submit_command(
         urls,
-        file=files[0] if files else None,
+        file=one_file(files, "submit"),
         options=given_options(options),
         max_age=max_age,
         wait=wait,

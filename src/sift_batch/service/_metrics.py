@@ -21,7 +21,7 @@ from sift_batch.metrics import METRICS, PrometheusHooks
 from ._asgi import Scope
 from ._codes import KINDS
 from ._pages import PATHS
-from ._router import ROUTES
+from ._router import ROUTES, pattern_of
 from ._traffic import Traffic
 
 OTHER: Final = "other"
@@ -157,15 +157,8 @@ def route_of(raw_path: bytes) -> str:
     """Return the route of a path as the label has it: its variable parts by name, else `other`."""
     if raw_path in _OPEN:
         return _OPEN[raw_path]
-    parts = tuple(raw_path.decode("latin-1").split("/")[1:])
-    for pattern, label in _PATTERNS.items():
-        if len(pattern) == len(parts) and all(map(_fits, pattern, parts)):
-            return label
-    return OTHER
-
-
-def _fits(name: str, part: str) -> bool:
-    return name == part or (name == "*" and part != "")
+    pattern = pattern_of(raw_path)
+    return OTHER if pattern is None else _PATTERNS[pattern]
 
 
 def _served() -> Mapping[str, Mapping[str, tuple[str, ...]]]:

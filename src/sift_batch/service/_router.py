@@ -37,18 +37,33 @@ class Found(NamedTuple):
 
 def find_route(raw_path: bytes, method: str) -> Found:
     """Return the route of a request. Raises `Problem`: `unknown_path`, `method_not_allowed`."""
-    first, *parts = raw_path.decode("latin-1").split("/")
-    if first or not all(parts):
+    parts = _parts(raw_path)
+    pattern = _match(parts)
+    if pattern is None:
         raise Problem("unknown_path")
-    for pattern, methods in ROUTES.items():
+    methods = ROUTES[pattern]
+    route = methods.get("GET" if method == "HEAD" else method)
+    if route is None:
+        raise not_allowed(methods)
+    return Found(route, tuple(part for part, name in zip(parts, pattern, strict=True) if name == _ANY))
+
+
+def pattern_of(raw_path: bytes) -> tuple[str, ...] | None:
+    """Return the key in `ROUTES` of a path, whatever the method; None if there is none."""
+    return _match(_parts(raw_path))
+
+
+def _parts(raw_path: bytes) -> list[str]:
+    """Return the parts of a path behind its first slash; none for what is no such path."""
+    first, *parts = raw_path.decode("latin-1").split("/")
+    return [] if first or not all(parts) else parts
+
+
+def _match(parts: list[str]) -> tuple[str, ...] | None:
+    for pattern in ROUTES:
         if len(pattern) == len(parts) and all(map(_fits, pattern, parts)):
-            route = methods.get("GET" if method == "HEAD" else method)
-            if route is None:
-                raise not_allowed(methods)
-            return Found(
-                route, tuple(part for part, name in zip(parts, pattern, strict=True) if name == _ANY)
-            )
-    raise Problem("unknown_path")
+            return pattern
+    return None
 
 
 def not_allowed(methods: Mapping[str, object]) -> Problem:
