@@ -8,7 +8,7 @@ import pytest
 import trio
 from flow_stage import ALICE, BOB, Stage, audit, idle, series, stage, wide
 
-from sift_batch import Job, JobState, JobStatus, TargetStatus
+from sift_batch import Job, JobState, JobStatus, StoreError, TargetStatus, open_runner, open_store
 from sift_batch.testing import FaultyStore, ScriptedFetch
 
 KINDS = ["watch", "results"]
@@ -371,6 +371,104 @@ async def test_many_readers_of_one_job_all_get_everything(autojump_clock: object
                 nursery.start_soon(read, ["wait", "watch", "results"][index % 3])
         assert [count for _, count in ends] == [10] * 51
         nobody_follows(on)
+
+
+async def test_one_reading_of_a_change_serves_all_who_watch(autojump_clock: object) -> None:
+    """However many watch a job, the store is asked for each change as often as for one of them."""
+    async with stage(wide(sweep_every=10**6), fetch=ScriptedFetch(latency=1), faulty=True) as on:
+        assert isinstance(on.store, FaultyStore)
+        asked = []
+        for watchers in (1, 50):
+            job_id = await on.submit(10, "someone")
+            before = on.store.calls.count("status")
+            async with trio.open_nursery() as nursery:
+                for _ in range(watchers):
+                    nursery.start_soon(all_of, on.runner.watch(job_id))
+            asked.append(on.store.calls.count("status") - before)
+            await on.runner.delete(job_id)
+        # The first to come reads alone; who came meanwhile read together.
+        assert asked[0] <= asked[1] <= asked[0] + 1
+
+
+class HeldReading(FaultyStore):
+    """A store whose first answer to `status` comes late: with what was so when it was asked."""
+
+    held: trio.Event | None = None
+
+    async def status(self, *args: Any, **options: Any) -> JobStatus | None:
+        """Answer; late, if the next answer is held."""
+        found = await super().status(*args, **options)
+        held, self.held = self.held, None
+        if held is not None:
+            await held.wait()
+        return found
+
+
+async def test_a_reading_that_began_before_the_question_is_no_answer(autojump_clock: object) -> None:
+    """Who comes while the store is being read for another sees what was stored before they came."""
+    async with (
+        open_store(":memory:") as store,
+        open_runner(HeldReading(store), ScriptedFetch(latency=1)) as runner,
+    ):
+        held = runner._ledger.store
+        assert isinstance(held, HeldReading)
+        submission = await runner.submit(ALICE, series(3))
+        seen: dict[str, int] = {}
+
+        async def first_of(name: str) -> None:
+            async with runner.watch(submission.id) as statuses:
+                seen[name] = (await anext(statuses)).job.targets_done
+
+        async with trio.open_nursery() as nursery:
+            held.held = release = trio.Event()
+            nursery.start_soon(first_of, "early")
+            await trio.sleep(2.5)
+            nursery.start_soon(first_of, "late")
+            await trio.sleep(0.1)
+            assert seen == {}
+            release.set()
+        assert seen == {"early": 0, "late": 2}
+
+
+@pytest.mark.parametrize("how", ["fails", "is cancelled"])
+async def test_a_reading_that_came_to_nothing_is_done_again(autojump_clock: object, how: str) -> None:
+    """A reader whose reading fails, or who is cancelled in it, takes nothing from those who wait with it."""
+    async with (
+        open_store(":memory:") as store,
+        open_runner(HeldReading(store), ScriptedFetch(latency=10)) as runner,
+    ):
+        held = runner._ledger.store
+        assert isinstance(held, HeldReading)
+        submission = await runner.submit(ALICE, series(2))
+        seen: list[int] = []
+        refused: list[float] = []
+
+        async def first_of() -> None:
+            try:
+                async with runner.watch(submission.id) as statuses:
+                    seen.append((await anext(statuses)).job.targets_done)
+            except StoreError:
+                refused.append(trio.current_time())
+
+        async with runner.watch(submission.id) as before, trio.open_nursery() as others:
+            await anext(before)
+            await trio.sleep(15)
+            with trio.CancelScope() as first:
+                async with trio.open_nursery() as alone:
+                    if how == "fails":
+                        held.fail(1, operations=["status"])
+                    else:
+                        held.held = trio.Event()
+                    alone.start_soon(first_of)
+                    if how == "is cancelled":
+                        await trio.testing.wait_all_tasks_blocked()
+                    for _ in range(5):
+                        others.start_soon(first_of)
+                    await trio.testing.wait_all_tasks_blocked()
+                    if how == "is cancelled":
+                        first.cancel()
+        assert seen == [1] * 5
+        assert len(refused) == (how == "fails")
 
 
 async def test_no_reader_polls(autojump_clock: object) -> None:

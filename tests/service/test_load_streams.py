@@ -8,9 +8,11 @@ import pytest
 import trio
 from api_rig import Api, Fetch, serving, until
 
+from sift_batch import open_store
 from sift_batch.service._connection import Connection
 from sift_batch.service._exchange import Exchange
 from sift_batch.service._waiting import OpenRequest
+from sift_batch.testing import FaultyStore
 
 STREAMS = 200
 FIRST, LAST = "https://a.example/1", "https://a.example/2"
@@ -73,4 +75,31 @@ async def test_two_hundred_streams_all_have_the_news_and_leave_nothing_behind() 
         await until(lambda: (tasks(), descriptors()) == before[:2])
         await until(lambda: alive() == before[2])
         assert api.server.events["connection_closed"] == api.server.events["connection_opened"]
+        assert len(api.app._shared.bulletins) == 0
         assert api.errors == []
+
+
+async def test_one_change_is_read_and_put_into_words_once_for_all_streams() -> None:
+    """However many follow a job, the store is asked about a change as often as for a few of them."""
+    asked = []
+    for streams in (10, STREAMS):
+        async with open_store(":memory:") as made, AsyncExitStack() as opened:
+            store = FaultyStore(made)
+            async with serving(Fetch(hang=[FIRST, LAST]), store=store) as api:
+                job_id = await api.submitted(FIRST, LAST)
+                readers = [
+                    await opened.enter_async_context(api.ann.stream(f"/v1/batch/{job_id}/events"))
+                    for _ in range(streams)
+                ]
+                with trio.fail_after(60):
+                    for events in readers:
+                        await events.event()
+                    before = store.calls.count("status")
+                    api.fetch.release(FIRST)
+                    for events in readers:
+                        event = await events.event()
+                        while event is not None and event["event"] != "target":
+                            event = await events.event()
+                    asked.append(store.calls.count("status") - before)
+                assert len(api.app._shared.bulletins) == 1
+    assert asked[1] <= 2 * asked[0]

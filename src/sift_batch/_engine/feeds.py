@@ -1,9 +1,9 @@
 """Who waits for news of a job, and how do they get it without polling?
 
 A `Feed` exists while somebody follows a job and is shared by all who do; with nobody there, a change
-costs one look into an empty dict. A change wakes the followers, and each reads the store when it gets
-to run: a slow reader finds the latest and holds up nobody. Nothing here changes a job. Next room:
-`streams.py`, which reads along.
+costs one look into an empty dict. A change wakes the followers, and whoever gets to run first reads the
+store for all that wait then: a slow reader finds the latest and holds up nobody. Nothing here changes a
+job. Next room: `streams.py`, which reads along.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -13,7 +13,7 @@ from typing import TypeVar
 import trio
 
 from .._model.errors import StoreError
-from .._model.values import Job
+from .._model.values import Job, JobStatus
 from .ledger import Ledger
 
 T = TypeVar("T")
@@ -22,12 +22,16 @@ T = TypeVar("T")
 class Feed:
     """News of one job."""
 
-    __slots__ = ("changes", "followers", "news", "settled")
+    __slots__ = ("changes", "followers", "news", "read", "readings", "settled", "turn")
 
     def __init__(self) -> None:
         self.followers = 0
         self.changes = 0
         self.news = trio.lowlevel.ParkingLot()
+        # One reads at a time; how many readings have begun; the last, and for whose job it asked.
+        self.turn = trio.Lock()
+        self.readings = 0
+        self.read: tuple[str | None, JobStatus | None] = (None, None)
         # The job as it was when it settled, so that a `wait` gets it even if it is evicted at once.
         self.settled: Job | None = None
 
@@ -104,6 +108,18 @@ class Feeds:
             if self.over:
                 raise trio.ClosedResourceError("this runner is closed") from None
             raise
+
+    async def status(self, feed: Feed, job_id: str, caller: str | None) -> JobStatus | None:
+        """Return the job without results, or None. One reading serves all who asked before it began."""
+        begun = feed.readings
+        async with feed.turn:
+            whose, status = feed.read
+            if feed.readings == begun or whose != caller or status is None:
+                feed.readings += 1
+                feed.read = (None, None)  # what is read now may fail
+                status = await self.read(self.ledger.status(job_id, caller, results=False))
+                feed.read = (caller, status)
+            return status
 
     async def wait(self, job_id: str, caller: str | None) -> Job | None:
         """Return the job once it has settled, or None if it is unknown."""

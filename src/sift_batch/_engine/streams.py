@@ -98,9 +98,7 @@ class Watch(_Stream):
         feed = await self._check_open()
         while True:
             changes = feed.changes
-            status = await self._feeds.read(
-                self._feeds.ledger.status(self._job_id, self._caller, results=False)
-            )
+            status = await self._feeds.status(feed, self._job_id, self._caller)
             if status is None:
                 raise self._gone()
             self._seen = True

@@ -2,7 +2,8 @@
 
 What comes of one version is told together, and the last event of it carries the version as its id: who
 resumes from there has missed nothing and gets no target twice. Who resumes from an older version may
-have missed any target, so it gets all that are finished.
+have missed any target, so it gets all that are finished. Followers who lack the same are told in the same
+bytes, made once.
 """
 
 from typing import Final
@@ -11,6 +12,7 @@ import trio
 
 from sift_batch import JobStatus
 
+from ._bulletins import Bulletin
 from ._lines import next_status
 from ._reading_routes import known_versions, without_bodies
 from ._request import Request
@@ -39,15 +41,18 @@ async def events(request: Request) -> Response | None:
         else set()
     )
     await stream.put(b"retry: 3000\n\n")
-    events = _Events(request, job_id, stream, told)
-    if await events.follow():
+    with request.shared.bulletins.read(request.caller, job_id) as bulletin:
+        whole = await _Events(request, job_id, stream, told, bulletin).follow()
+    if whole:
         await stream.finish()
     return None
 
 
 class _Events:
-    def __init__(self, request: Request, job_id: str, stream: Stream, told: set[int]) -> None:
-        self._request, self._job_id, self._stream = request, job_id, stream
+    def __init__(
+        self, request: Request, job_id: str, stream: Stream, told: set[int], bulletin: Bulletin
+    ) -> None:
+        self._request, self._job_id, self._stream, self._bulletin = request, job_id, stream, bulletin
         self._told = told  # targets that the reader knows to be finished
         self._first = True
 
@@ -72,20 +77,13 @@ class _Events:
             return False
 
     async def _tell(self, found: JobStatus) -> None:
-        request, settled = self._request, found.job.settled
+        first, request = self._first, self._request
         news = [item.idx for item in found.targets if item.status in FINISHED and item.idx not in self._told]
-        told: list[tuple[str, JobView | TargetRow]] = [
-            ("target", row) for row in await without_bodies(request, found, news)
-        ]
-        # The first event of a stream is the job; later it follows its news.
-        view = request.view(found)
-        told.insert(0 if self._first else len(told), ("job", view))
-        if settled:
-            told.append(("end", view))
-        # In one piece: each by itself would be a chunk, and a call of the system.
-        pieces = [_event(name, data) for name, data in told[:-1]]
-        pieces.append(_event(*told[-1], version=found.job.version))
-        await self._stream.put(b"".join(pieces))
+
+        async def make() -> bytes:
+            return await _text(request, found, news, first=first)
+
+        await self._stream.put(await self._bulletin.text((found.job.version, first, *news), make))
         self._first = False
         self._told.update(news)
         await request.shared.leases.touch(request.caller, self._job_id)
@@ -95,6 +93,20 @@ class _Events:
             await self._stream.put(b"event: shutdown\ndata: {}\n\n")
             return True
         return False
+
+
+async def _text(request: Request, found: JobStatus, news: list[int], *, first: bool) -> bytes:
+    """What is told of one version, in one piece: each by itself would be a chunk, and a system call."""
+    told: list[tuple[str, JobView | TargetRow]] = [
+        ("target", row) for row in await without_bodies(request, found, news)
+    ]
+    # The first event of a stream is the job; later it follows its news.
+    view = request.view(found)
+    told.insert(0 if first else len(told), ("job", view))
+    if found.job.settled:
+        told.append(("end", view))
+    pieces = [_event(name, data) for name, data in told[:-1]]
+    return b"".join([*pieces, _event(*told[-1], version=found.job.version)])
 
 
 def _event(name: str, view: JobView | TargetRow, *, version: int | None = None) -> bytes:

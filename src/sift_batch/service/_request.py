@@ -12,6 +12,7 @@ import trio
 from sift_batch import Caller, Config, Gate, JobStatus, Runner
 
 from ._asgi import Scope, Send
+from ._bulletins import Bulletins
 from ._cursors import Cursors
 from ._deleted import Deleted
 from ._json_body import read_json
@@ -45,6 +46,7 @@ class Resources:
     room: SharedRoom
     open: OpenRequests
     deleted: Deleted = field(default_factory=Deleted)
+    bulletins: Bulletins = field(default_factory=Bulletins)
     reruns: dict[tuple[str, str], trio.Lock] = field(default_factory=dict)
     """A lock for each job that is being run again now: see `_job_routes`."""
 

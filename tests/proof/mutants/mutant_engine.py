@@ -16,6 +16,7 @@ _BUSY: Final = "_engine/busy.py"
 _ATTEMPT: Final = "_engine/attempt.py"
 _ENCODE: Final = "_engine/encode.py"
 _LEDGER: Final = "_engine/ledger.py"
+_FEEDS: Final = "_engine/feeds.py"
 _STREAMS: Final = "_engine/streams.py"
 _PLAN: Final = "_gate/plan.py"
 _CLAIMS: Final = "_gate/claims.py"
@@ -359,8 +360,17 @@ READERS: Final = (
         ("flow/test_streams.py",),
     ),
     Mutant(
+        "a reader gets what was read before it came",
+        _FEEDS,
+        "if feed.readings == begun or",
+        "if feed.readings == 0 or",
+        "`watch` yields at each new version",
+        ("flow/test_streams.py",),
+        hangs=True,
+    ),
+    Mutant(
         "wait loses a job that is evicted as it settles",
-        "_engine/feeds.py",
+        _FEEDS,
         "feed.settled = job",
         "pass",
         "a `wait` that has seen the job returns it settled",
