@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +82,10 @@ def started() -> Iterator[Chromium]:
         )
         os.close(theirs_in)
         os.close(theirs_out)
+        for end in (to_it, from_it):
+            # For good: a stream on a copy of an end gives it back as it was, perhaps while the next page
+            # reads from it, and a read that blocks would stop the loop with all its deadlines.
+            os.set_blocking(end, False)
         try:
             yield Chromium(to_it, from_it)
         finally:
@@ -116,8 +120,8 @@ class _Wire:
         if self.session and not root:
             message["sessionId"] = self.session
         arrived = self._asked[number] = trio.Event()
-        await self._to.send_all(json.dumps(message).encode() + b"\0")
         with trio.fail_after(20):
+            await self._to.send_all(json.dumps(message).encode() + b"\0")
             await arrived.wait()
         del self._asked[number]
         answer = self._answers.pop(number)
@@ -319,7 +323,7 @@ def property_of(node: dict[str, Any], name: str) -> Any:
 async def page_of(browser: Chromium, origin: str) -> AsyncIterator[Page]:
     """Open a blank tab with a profile of its own round a block."""
     wire = _Wire(browser)
-    async with trio.open_nursery() as tasks:
+    async with aclosing(wire), trio.open_nursery() as tasks:
         tasks.start_soon(wire.listen)
         context = (await wire.send("Target.createBrowserContext"))["browserContextId"]
         target = await wire.send("Target.createTarget", url="about:blank", browserContextId=context)
@@ -335,4 +339,3 @@ async def page_of(browser: Chromium, origin: str) -> AsyncIterator[Page]:
             with trio.move_on_after(5, shield=True):
                 await wire.send("Target.disposeBrowserContext", root=True, browserContextId=context)
             tasks.cancel_scope.cancel()
-    await wire.aclose()

@@ -250,11 +250,32 @@ def test_garbage_costs_only_itself(tmp_path: Path) -> None:
         assert process.hear()["error"]["code"] == -32602
         process.tool(3, "no_such_tool")
         assert process.hear()["error"]["code"] == -32602
-        # A cancelled call is not answered; the one after it is.
+        # Whatever is said to be cancelled, the next call is answered.
+        for named in ([1], {"a": 1}, None, 1.5, True):
+            process.say(
+                {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": named}}
+            )
         process.tool(4, "batch_list")
         assert process.answer(4)["items"] == []
         code, out, err = process.ended()
-        assert (code, out, err) == (0, b"", b"")
+        assert (code, out) == (0, b"")
+        # What the SDK has to say of those, without its words.
+        assert {json.loads(line)["event"] for line in err.splitlines()} == {"foreign"}
+
+
+def test_what_was_asked_before_the_end_is_answered(tmp_path: Path) -> None:
+    """A client that writes all it has to say and closes its side at once is told all the answers."""
+    calls = [
+        {"jsonrpc": "2.0", "id": n, "method": "tools/call", "params": {"name": "batch_list", "arguments": {}}}
+        for n in (1, 2, 3)
+    ]
+    with raw("--data", str(tmp_path / "data")) as process:
+        process.say(HELLO, READY, *calls, {"jsonrpc": "2.0", "id": 4, "method": "tools/list"})
+        code, out, err = process.ended()
+    answers = {message["id"]: message for message in map(json.loads, out.splitlines())}
+    assert (code, err, sorted(answers)) == (0, b"", [0, 1, 2, 3, 4])
+    assert all("error" not in message for message in answers.values())
+    assert answers[3]["result"]["isError"] is False
 
 
 def test_a_cancelled_wait_is_not_answered_and_its_job_goes_on(site: Site, tmp_path: Path) -> None:

@@ -170,9 +170,9 @@ def test_the_skill_has_the_numbers_of_the_budget() -> None:
     assert f"{DEFAULT:,} if you don't say, {MOST:,} at most" in " ".join(SKILL.split())
 
 
-def test_llms_is_served_as_it_is() -> None:
+async def test_llms_is_served_as_it_is() -> None:
     """The page at /llms.txt is the file."""
-    page = page_at(b"/llms.txt", b"")
+    page = await page_at(b"/llms.txt", b"")
     assert (page.status, page.body.decode()) == (200, LLMS)
 
 

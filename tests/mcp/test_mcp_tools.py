@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import trio
 from mcp.shared.exceptions import MCPError
-from mcp_rig import CALLER, Agent, Fetch, Told, an_agent
+from mcp_rig import CALLER, Agent, Fetch, Service, Told, agent_of, an_agent
 
 from sift_batch import RetryLater, TargetError
 from sift_batch.mcp._tools import TOOLS, UNTRUSTED
@@ -345,3 +345,44 @@ async def test_numbers_without_a_fraction_are_whole(autojump_clock: Any) -> None
         job_id = await agent.settled(A)
         await agent.call("batch_wait", job_id=job_id, seconds=5.0)
         await agent.call("batch_results", job_id=job_id, cursor=None, status=None, max_chars=None)
+
+
+async def test_a_rerun_in_vain_is_advised_against(autojump_clock: Any) -> None:
+    """With nothing retryable among the failures every view of the job says that a rerun won't help."""
+    async with an_agent() as agent:
+        agent.fetch.fail(B, TargetError("no", code="page_not_found", retryable=False))
+        job_id = await agent.settled(A, B)
+        submitted = await agent.call("batch_submit", targets=[A, B])
+        waited = await agent.call("batch_wait", job_id=job_id)
+        for told in (submitted, waited, await agent.call("batch_cancel", job_id=job_id)):
+            assert told["hint"] == "1 failed and not retryable: a rerun won't help; read batch_results"
+            assert told["next"]["tool"] == "batch_rerun"
+
+
+async def test_a_rerun_that_may_help_is_not_advised_against(autojump_clock: Any) -> None:
+    """One failure that is retryable, or one target that was not fetched, is enough."""
+    async with an_agent(Fetch(hang=[C])) as agent:
+        agent.fetch.fail(A, TargetError("no", code="page_not_found", retryable=False))
+        agent.fetch.fail(B, TargetError("late", code="timeout", retryable=True))
+        job_id = await agent.settled(A, B)
+        told = await agent.call("batch_wait", job_id=job_id)
+        assert told["hint"] == "2 failed; a rerun fetches them; batch_results has what there is"
+        job_id = (await agent.call("batch_submit", targets=[A, C, B]))["id"]
+        while (await agent.call("batch_wait", job_id=job_id, seconds=1))["targets"]["failed"] < 1:
+            pass
+        await agent.call("batch_cancel", job_id=job_id)
+        agent.fetch.release()
+        told = await agent.call("batch_wait", job_id=job_id, seconds=55)
+        assert "won't help" not in told["hint"]
+
+
+async def test_a_job_is_told_when_its_targets_cannot_be(autojump_clock: Any) -> None:
+    """What is known of a job is the answer, also when the look at its failures was refused."""
+    service = Service()
+    counts = {"total": 1, "pending": 0, "running": 0, "done": 0, "failed": 1}
+    step = {"method": "POST", "path": "/v1/batch/j/rerun", "body": None}
+    view = {"id": "j", "settled": True, "targets": counts, "hint": "1 failed", "next": step, "links": {}}
+    service.answer = lambda _method, path: (503, {"code": "busy"}) if "targets" in path else (200, view)
+    async with agent_of(service) as agent:
+        told = await agent.call("batch_wait", job_id="j", seconds=0)
+        assert told["hint"] == "1 failed; batch_results has what there is"

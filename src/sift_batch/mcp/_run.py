@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager
 import trio
 
 from .._client import Client
-from ..service._contain import leaves
+from ..service._contain import alone
 from ._calls import Calls
 from ._serve import OnError, make_server
 from ._wire import Descriptors, open_wire
@@ -31,7 +31,7 @@ async def run(
 
     Raises what `opened` raises. Run it in Trio's main task of the main thread, as `trio.run` does.
     """
-    receiving = trio.CancelScope()
+    receiving, raised = trio.CancelScope(), None
     with trio.open_signal_receiver(*signals) as incoming:
         try:
             async with trio.open_nursery() as beside:
@@ -39,10 +39,9 @@ async def run(
                 await _serve(opened, wire, receiving, on_error)
                 beside.cancel_scope.cancel()
         except BaseExceptionGroup as group:
-            found = list(leaves(group))
-            if len(found) == 1:
-                raise found[0] from None
-            raise
+            raised = alone(group) or group
+    if raised is not None:
+        raise raised  # out here, so that it keeps the cause that it has
 
 
 async def _serve(

@@ -21,6 +21,8 @@ LONGEST_LINE: Final = 8 * 2**20
 """Bytes of one message: eight times what a service takes as a body."""
 
 _LAST_WORDS: Final = 2.0
+_STILL_ANSWERED: Final = 1.5
+"""Seconds; a client of the SDK ends the process two seconds after it has closed its side."""
 _CHUNK: Final = 2**16
 _FIRST_OF_OURS: Final = 3
 
@@ -65,13 +67,13 @@ async def open_wire(
 ) -> AsyncIterator[tuple[ReadStream, WriteStream]]:
     """Give the streams that the SDK's server takes.
 
-    The first ends when the client closes its side, and when `receiving` is cancelled; the block is
-    cancelled when the client reads no more. What was sent is written before the block is left, if the
-    client takes it within two seconds.
+    The first ends when the client closes its side, once what it asked before is answered or a second and
+    a half have gone by, and when `receiving` is cancelled; the block is cancelled when the client reads no
+    more. What was sent is written before the block is left, if the client takes it within two seconds.
     """
     to_server, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write, from_server = anyio.create_memory_object_stream[SessionMessage](0)
-    out, sent = _Out(ours.outgoing), trio.Event()
+    out, sent, asked = _Out(ours.outgoing), trio.Event(), _Asked()
     async with trio.open_nursery() as tasks:
 
         async def receive() -> None:
@@ -80,12 +82,17 @@ async def open_wire(
                     async for line in lines:
                         message = await _message_of(line, out)
                         if message is not None:
+                            asked.came(message)
                             await to_server.send(SessionMessage(message))
+                    # Who writes all at once and closes still reads: the SDK's server would break these off.
+                    with trio.move_on_after(_STILL_ANSWERED):
+                        await asked.wait_answered()
 
         async def send() -> None:
             async with from_server:
                 async for item in from_server:
                     await out.put(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode())
+                    asked.went(item.message)
             sent.set()
 
         async def quietly(task: Callable[[], Any]) -> None:
@@ -101,6 +108,37 @@ async def open_wire(
         with trio.move_on_after(_LAST_WORDS):
             await sent.wait()
         tasks.cancel_scope.cancel()
+
+
+class _Asked:
+    """Which requests have no answer yet."""
+
+    def __init__(self) -> None:
+        # Ids of requests; `_changed` is set, and made anew, whenever one of them goes.
+        self._open: set[str | int] = set()
+        self._changed = trio.Event()
+
+    def came(self, message: types.JSONRPCMessage) -> None:
+        if isinstance(message, types.JSONRPCRequest):
+            self._open.add(message.id)
+        elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
+            named = (message.params or {}).get("requestId")
+            if isinstance(named, str | int):  # whatever else a client may send
+                self._close(named)
+
+    def went(self, message: types.JSONRPCMessage) -> None:
+        if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
+            self._close(message.id)
+
+    async def wait_answered(self) -> None:
+        while self._open:
+            await self._changed.wait()
+
+    def _close(self, request_id: str | int | None) -> None:
+        if request_id is not None:
+            self._open.discard(request_id)
+        self._changed.set()
+        self._changed = trio.Event()
 
 
 class _Out:

@@ -34,7 +34,7 @@ export function close() {
 export async function openJob(id, idx) {
   const from = open?.id === id ? open.idx : null;
   if (open?.id !== id) {
-    open = { id, idx: null, targets: new Map(), next: null, whole: false, marking: false, again: false };
+    open = { id, idx: null, targets: new Map(), next: null, listed: "", whole: false, marking: false, again: false };
     open.ready = begin(id);
   }
   const mine = open;
@@ -92,7 +92,7 @@ function drawHead(job) {
   );
   head.why.className = job.waiting ? "why" : "";
   head.why.replaceChildren(
-    ...(job.waiting ? [`${WAITING[job.waiting.reason]}, since `, time(job.waiting.since)] : [sentence(job.hint)]),
+    ...(job.waiting ? [`${WAITING[job.waiting.reason]}, since `, time(job.waiting.since)] : [sentence(inVain(job) ? VAIN : job.hint)]),
   );
   setBar(head.bar, job);
   head.facts.replaceChildren(
@@ -110,8 +110,17 @@ function drawHead(job) {
   const focused = document.activeElement;
   buttons.cancel.hidden = !["queued", "running"].includes(job.status);
   buttons.rerun.hidden = !job.next;
+  buttons.rerun.className = inVain(job) ? "quiet" : "";
   buttons.save.hidden = buttons.remove.hidden = live;
   if (focused?.hidden) $("job-title").focus();
+}
+
+// The service offers to run again whatever failed; that it would fail once more shows in its targets alone.
+const VAIN = "What failed is not retryable: to run it again won't help";
+
+function inVain({ settled, targets: { failed, pending } }) {
+  const known = [...open.targets.values()].filter(({ status }) => status === "failed");
+  return settled && failed > 0 && !pending && known.length === failed && !known.some(({ retryable }) => retryable);
 }
 
 const sentence = (text) => (text ? `${text[0].toUpperCase()}${text.slice(1)}.` : "");
@@ -161,10 +170,13 @@ async function readTargets(more = false) {
   const page = await read(`${path("targets")}?${query}`);
   if (open !== mine || status !== $("targets-filter").value) return;
   open.next = page.next_cursor;
-  if (!more) $("target-list").replaceChildren();
+  // Rows of the same list stay, and with them the focus.
+  if (!more && (status || open.listed)) $("target-list").replaceChildren();
+  open.listed = status;
   for (const target of page.items) put(target, true);
   $("more-targets").hidden = !open.next;
   $("no-targets").hidden = $("target-list").childElementCount > 0;
+  drawHead(jobs.get(open.id));
   if (more) say(`${count($("target-list").childElementCount, "target")} shown.`);
 }
 

@@ -3,7 +3,9 @@
 
 import { call, events, hasKey, pause, Problem, read, wake } from "/?dashboard-service.js";
 
-const STREAMS = 4; // a browser opens few connections to one host: so only some jobs are followed
+// A browser opens six connections to one host, for all its tabs together: so few jobs are followed, and by
+// a tab that nobody sees only the one that it shows. With every connection held, nothing could be asked.
+const STREAMS = 2;
 const IDLE = 10; // seconds between two looks at the list while nothing is live
 const SPARE = 3000; // what is used costs the service more than the list: it is not read as often
 const LONGEST = 30;
@@ -44,6 +46,7 @@ function hurry() {
 
 export function drop(id) {
   jobs.delete(id);
+  versions.delete(id);
   list.ids = list.ids.filter((other) => other !== id);
   tell("list");
   hurry();
@@ -52,6 +55,7 @@ export function drop(id) {
 export function forget() {
   clearTimeout(timer);
   turn += 1;
+  for (const stop of streams.values()) stop.abort();
   for (const known of [jobs, versions, streams]) known.clear();
   Object.assign(list, { ids: [], next: null, status: "" });
   Object.assign(used, { limits: null, at: 0, changed: true });
@@ -98,7 +102,7 @@ async function readList(mine) {
     oldest = items.at(-1)?.created_at;
   const rest = next_cursor ? list.ids.filter((id) => !ids.includes(id) && jobs.get(id)?.created_at <= oldest) : [];
   if (!rest.length) list.next = next_cursor;
-  for (const id of list.ids) if (!ids.includes(id) && !rest.includes(id) && id !== first) jobs.delete(id);
+  for (const id of list.ids) if (!ids.includes(id) && !rest.includes(id) && id !== first) [jobs, versions].forEach((known) => known.delete(id));
   list.ids = [...ids, ...rest];
   items.forEach(apply);
   tell("list");
@@ -132,9 +136,10 @@ export function prefer(id) {
   follow();
 }
 
-function follow() {
+export function follow() {
   const rank = (job) => (job.id === first ? 2 : job.status === "running" ? 1 : 0);
   const wanted = live()
+    .filter((job) => !document.hidden || job.id === first)
     .sort((a, b) => rank(b) - rank(a))
     .slice(0, STREAMS)
     .map((job) => job.id);

@@ -76,7 +76,11 @@ export async function* events(body) {
     text = blocks.pop();
     for (const block of blocks) {
       const event = { event: "message", id: "", data: "" };
-      for (const [, field, what] of block.matchAll(/^(\w+): ?(.*)$/gm)) event[field] = what;
+      // Split here: to a pattern, a line ends at separators too that are plain characters to an event.
+      for (const line of block.split(/\r?\n/)) {
+        const [, field, what] = /^(\w+): ?([^]*)$/.exec(line) ?? [];
+        if (field) event[field] = what;
+      }
       if (event.data) yield event;
     }
   }
@@ -85,14 +89,16 @@ export async function* events(body) {
 /** Wait; a wake-up or an abort ends it early. */
 export function pause(seconds, signal = session.signal) {
   return new Promise((resolve) => {
+    const stops = [signal, session.signal]; // they outlive the pause by hours: nothing of it stays there
     const end = () => {
       clearTimeout(timer);
       sleepers.delete(end);
+      for (const stop of stops) stop.removeEventListener("abort", end);
       resolve();
     };
     const timer = setTimeout(end, seconds * 1000);
     sleepers.add(end);
-    for (const stop of [signal, session.signal]) stop.addEventListener("abort", end, { once: true });
+    for (const stop of stops) stop.addEventListener("abort", end);
   });
 }
 

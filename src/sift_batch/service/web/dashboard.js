@@ -2,7 +2,7 @@
 // the service can't be reached. The parts: `-service` asks, `-jobs` knows, `-list`, `-new`, `-job` and `-target` show, `-page` draws.
 
 import { call, hasKey, hooks, Problem, useKey } from "/?dashboard-service.js";
-import { forget, on, refresh } from "/?dashboard-jobs.js";
+import { follow, forget, on, refresh } from "/?dashboard-jobs.js";
 import { $, sayMessage, show, span } from "/?dashboard-page.js";
 import { clear } from "/?dashboard-list.js";
 import { clear as clearForm } from "/?dashboard-new.js";
@@ -116,5 +116,9 @@ $("sign-in").querySelector("form").onsubmit = signIn;
 $("forget").onclick = () => signOut();
 $("try").onclick = refresh;
 addEventListener("hashchange", route);
-addEventListener("visibilitychange", () => hasKey() && !document.hidden && refresh());
+addEventListener("visibilitychange", () => {
+  if (!hasKey()) return;
+  follow();
+  if (!document.hidden) refresh();
+});
 await begin();
