@@ -163,6 +163,30 @@ async def test_a_file_that_is_replaced(tmp_path: Path) -> None:
         await store.acquire(OWNER, now=T0)
 
 
+async def test_what_can_not_be_replaced_stays_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name that can't be given leaves the file of before, with what a killed runner left in its log."""
+    path, copy = tmp_path / "jobs.sift", tmp_path / "copy.sift"
+    await make(path, "u")
+    async with open_store(tmp_path / "killed.sift") as store:
+        await store.acquire(OWNER, now=T0)
+        await Ledger(store).ended("another")
+        for suffix in ("", "-wal"):
+            shutil.copy(tmp_path / f"killed.sift{suffix}", f"{copy}{suffix}")
+
+    def fails(*_: object) -> NoReturn:
+        raise OSError(28, "no room for the name")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", fails)
+        with pytest.raises(StoreError, match="full"):
+            await back_up_store(path, copy, replace=True)
+        patch.setattr(os, "link", fails)
+        with pytest.raises(StoreError, match="full"):
+            await back_up_store(path, tmp_path / "new.sift")
+    assert not (tmp_path / "new.sift").exists()
+    assert len(await everything(copy)) == 1
+
+
 async def test_whoever_is_first_has_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that comes to the destination meanwhile is not written over, with or without hard links."""
     path = tmp_path / "jobs.sift"

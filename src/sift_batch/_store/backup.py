@@ -160,11 +160,21 @@ def _name(draft: Path, destination: Path, *, replace: bool) -> None:
     if owned:
         lock.acquire()
     try:
-        # A log that belongs to the file of before would be read into this one.
+        # A log that belongs to the file of before would be read into this one. What it holds goes into
+        # its own file first: should the next step fail, that file is all that there is.
+        _fold_log(destination)
         files.unlink(*files.side_files(destination))
         draft.replace(destination)
     finally:
         lock.release()
+
+
+def _fold_log(path: Path) -> None:
+    # What is no store, or a damaged one, has no log to lose.
+    with contextlib.suppress(sqlite3.Error):
+        if os.path.lexists(path):
+            with contextlib.closing(files.connect(path, "rw")) as connection:
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
 def _name_new(draft: Path, destination: Path) -> None:
@@ -179,7 +189,11 @@ def _name_new(draft: Path, destination: Path) -> None:
             os.close(os.open(destination, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _OWNER_ONLY))
         except FileExistsError:
             raise BackupExistsError from None
-        draft.replace(destination)
+        try:
+            draft.replace(destination)
+        except OSError:
+            files.unlink(destination)
+            raise
 
 
 @contextlib.contextmanager
