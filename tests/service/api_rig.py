@@ -137,6 +137,13 @@ class Incoming:
         self._wire.send(request)
         self._wire.send(h11.EndOfMessage())
         self.whole: bool | None = None
+        self._head: h11.Response | None = None
+
+    async def head(self) -> h11.Response:
+        """Return the response's head, once it is there."""
+        while self._head is None:
+            await self._more()
+        return self._head
 
     async def block(self, mark: bytes) -> str | None:
         """Return what comes up to a mark; None at the end."""
@@ -155,6 +162,8 @@ class Incoming:
             return
         if event is h11.NEED_DATA:
             self._wire.receive_data(await self._stream.receive_some(65536))
+        elif isinstance(event, h11.Response):
+            self._head = event
         elif isinstance(event, h11.Data):
             self._text += event.data
         elif isinstance(event, h11.EndOfMessage):

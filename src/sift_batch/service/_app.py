@@ -6,7 +6,7 @@ it. Whatever a route raises ends here as a problem; nothing of an exception's te
 
 import secrets
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from typing import Final
 
 import trio
@@ -30,7 +30,7 @@ from ._router import find_route, not_allowed
 from ._service_config import ServiceConfig
 from ._submissions import Fetcher
 from ._traffic import Traffic
-from ._waiting import OpenRequests
+from ._waiting import OpenRequest, OpenRequests
 
 _GET: Final[Mapping[str, None]] = {"GET": None}
 _LIVE: Final = b"/healthz"
@@ -131,19 +131,21 @@ class ServiceApp:
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
                 seen.status = message["status"]
-            await send(message)
+            if seen.open is None:
+                await send(message)
+            else:
+                await seen.open.send(message, send)
 
         try:
-            response = await self._answered(scope, receive, sending, seen)
-            # A stream that broke off has begun its answer already: it is cut, and nothing is put into it.
-            if response is not None and seen.status is None:
-                await send_response(sending, response)
+            with seen.until_sent:
+                response = await self._answered(scope, receive, sending, seen)
+                # A stream that broke off has begun its answer already: it is cut, and nothing is put into it.
+                if response is not None and seen.status is None:
+                    await send_response(sending, response)
         except BodyRefused as refusal:
             seen.status = seen.status or refusal.status
             raise
         finally:
-            if seen.held is not None:
-                seen.held.close()
             with suppress(Exception):  # a count that fails must not cost the client its answer
                 seconds = trio.current_time() - began
                 self._traffic.answered(scope, seen.status, seconds, restricted=seen.restricted)
@@ -185,20 +187,32 @@ class ServiceApp:
         if path in _OPEN:
             if scope["method"] not in ("GET", "HEAD"):
                 raise not_allowed(_GET)
-            return await self._open(path, scope["query_string"])
+            return await self._open(path, scope["query_string"], receive, seen)
         caller = self._find(scope, headers)
         seen.restricted = caller.caller_class is CallerClass.RESTRICTED
         route, args = find_route(path, scope["method"])
-        if self._shared.open.full(caller):
-            raise Problem("server_busy", "you have as many requests open as one caller may have")
-        with self._shared.open.enter(caller, receive) as open_request:
-            seen.held = Held(self._shared.room, caller.name)
-            return await route(Request(scope, send, caller, args, open_request, self._shared, seen.held))
+        opened = self._enter(caller, receive, seen)
+        held = seen.until_sent.enter_context(closing(Held(self._shared.room, caller.name)))
+        request = Request(scope, send, caller, args, opened, self._shared, held)
+        response = await route(request)
+        if response is not None:
+            request.check_allowed()
+        return response
 
-    async def _open(self, path: bytes, query: bytes) -> Response:
+    async def _open(self, path: bytes, query: bytes, receive: Receive, seen: "_Seen") -> Response:
         if path == _LIVE:
             return self.health.live()
-        return await self.health.ready() if path == _READY else page_at(path, query)
+        if path == _READY:
+            return await self.health.ready()
+        self._enter(None, receive, seen)
+        return await page_at(path, query)
+
+    def _enter(self, caller: Caller | None, receive: Receive, seen: "_Seen") -> OpenRequest:
+        """Hold the request open until its answer is out: an answer that nobody takes keeps a connection."""
+        if self._shared.open.full(caller):
+            raise Problem("server_busy", "you have as many requests open as one caller may have")
+        seen.open = seen.until_sent.enter_context(self._shared.open.enter(caller, receive))
+        return seen.open
 
     def _find(self, scope: Scope, headers: list[tuple[bytes, bytes]]) -> Caller:
         caller = self._callers.find([value for name, value in headers if name == b"authorization"])
@@ -216,10 +230,12 @@ class ServiceApp:
 class _Seen:
     """What is known of a request while it is answered."""
 
-    status: int | None = None
-    restricted = False
-    held: Held | None = None
-    """Given back once the answer is out."""
+    def __init__(self) -> None:
+        self.status: int | None = None
+        self.restricted = False
+        self.open: OpenRequest | None = None
+        self.until_sent = ExitStack()
+        """What it holds until its answer is out."""
 
 
 async def _lifespan(receive: Receive, send: Send) -> None:

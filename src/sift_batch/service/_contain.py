@@ -20,6 +20,12 @@ def passing(error: BaseException) -> BaseException | None:
     return error.subgroup(_PASSING) if isinstance(error, BaseExceptionGroup) else None
 
 
+def alone(group: BaseExceptionGroup) -> BaseException | None:
+    """The one error that nurseries have put into groups, None if there are several."""
+    found = list(leaves(group))
+    return found[0] if len(found) == 1 else None
+
+
 def leaves(error: BaseException) -> Iterator[BaseException]:
     """The errors in a group, in groups of groups, or the one error itself."""
     if isinstance(error, BaseExceptionGroup):

@@ -18,22 +18,36 @@ from ._views import FINISHED, target_view
 from ._waiting import End, OpenRequest
 
 _TYPES: Final = ("application/jsonl", "application/x-ndjson")
+_STILL_HERE: Final = 15.0
+"""Seconds after which a space is sent, so that a reader, or a proxy, sees that the stream lives."""
 _CHUNK: Final = 4
 _CHUNK_CHARS: Final = 2**14
 """Read in one step; a target with more is read alone, since its reader may be slow and there may be many."""
 
 
 def wants_lines(accept: str) -> str | None:
-    """Return the type of lines that an `Accept` names before plain JSON, None if it names none."""
+    """Return the type of lines that an `Accept` wants more than plain JSON, None if it wants none.
+
+    By weight (RFC 9110, 12.5.1); of types with the same one, the first that is named.
+    """
+    best, chosen = 0.0, ""
     for item in accept.lower().split(","):
         kind, *parameters = (part.strip() for part in item.split(";"))
-        if any(parameter.replace(" ", "") in ("q=0", "q=0.0") for parameter in parameters):
-            continue
-        if kind in _TYPES:
-            return kind
-        if kind == "application/json":
-            return None
-    return None
+        weight = _weight(parameters)
+        if kind in (*_TYPES, "application/json") and weight > best:
+            best, chosen = weight, kind
+    return chosen if chosen in _TYPES else None
+
+
+def _weight(parameters: Sequence[str]) -> float:
+    for parameter in parameters:
+        name, _, value = parameter.partition("=")
+        if name.strip() == "q":
+            try:
+                return min(float(value), 1.0)
+            except ValueError:
+                return 1.0
+    return 1.0
 
 
 async def send_lines(
@@ -104,10 +118,12 @@ class _Lines:
         try:
             async with request.runner.watch(self._job_id, caller=request.caller) as statuses:
                 while True:
-                    found = await next_status(request.open, statuses)
-                    if not isinstance(found, JobStatus):
+                    found = await next_status(request.open, statuses, seconds=_STILL_HERE)
+                    if found is End.TIME:
+                        await self._stream.put(b" ")  # JSON may have space before it: no line of its own
+                    elif not isinstance(found, JobStatus):
                         return found is None
-                    if not await self.send_ready(found.targets):
+                    elif not await self.send_ready(found.targets):
                         return False
         except (LookupError, trio.ClosedResourceError):
             return False

@@ -21,7 +21,7 @@ from sift_batch.logs import open_log
 from ._app import OnError, ServiceApp, make_app
 from ._caller_entries import CallersProblem
 from ._callers import Callers, Taken, open_callers, open_single_user
-from ._contain import leaves
+from ._contain import alone
 from ._counted_store import counted
 from ._data_folder import cursor_key, data_folder
 from ._events import OnEvent, ServerEvent
@@ -112,14 +112,21 @@ async def open_service(
         on_error=on_error,
         fetcher=fetcher,
     )
+    # What the body raises waits here until all is closed: the nurseries would put it into groups.
+    raised: BaseException | None = None
     try:
         async with _opened(settings, around) as service:
-            yield service
+            try:
+                yield service
+            except Exception as error:
+                raised = error
     except BaseExceptionGroup as group:
-        found = list(leaves(group))
-        if len(found) == 1:
-            raise found[0] from None
-        raise
+        closing = alone(group) or group
+        if raised is not None:
+            closing.__context__ = raised
+        raised = closing
+    if raised is not None:
+        raise raised  # out here, so that it keeps the cause that it has
 
 
 @asynccontextmanager

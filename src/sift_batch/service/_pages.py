@@ -7,9 +7,10 @@ of an open path gives the page itself. What the pages may load and run is this s
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache
 from importlib.resources import files
 from typing import Final, NamedTuple
+
+import trio
 
 from ._response import Response, security_headers
 
@@ -66,16 +67,19 @@ _PAGES: Final[Mapping[tuple[bytes, bytes], _Page]] = {
     (b"/openapi.json", b""): _Page(b"application/json", _openapi),
     (b"/llms.txt", b""): _Page(b"text/plain; charset=utf-8", _file("llms.txt")),
 }
+_MADE: Final[dict[tuple[bytes, bytes], Response]] = {}
 PATHS: Final = frozenset(path for path, _ in _PAGES)
 """The open paths, beside those of health."""
 
 
-def page_at(path: bytes, query: bytes) -> Response:
-    """Return the page at one of `PATHS`."""
-    return _response(path, query if (path, query) in _PAGES else b"")
+async def page_at(path: bytes, query: bytes) -> Response:
+    """Return the page at one of `PATHS`. It is made at the first request, in a thread."""
+    name = path, query if (path, query) in _PAGES else b""
+    if name not in _MADE:
+        _MADE[name] = await trio.to_thread.run_sync(_response, *name)
+    return _MADE[name]
 
 
-@cache
 def _response(path: bytes, query: bytes) -> Response:
     page = _PAGES[path, query]
     response = Response(200, page.read(), ((b"content-type", page.content_type),))

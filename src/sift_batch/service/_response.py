@@ -73,9 +73,10 @@ class Stream:
         self._send = send
 
     async def start(self, content_type: bytes, headers: Sequence[Header] = ()) -> None:
-        """Send the head."""
+        """Send the head; it goes out now, whenever the first piece may come."""
         all_headers = [*SECURITY_HEADERS, (b"content-type", content_type), *headers]
         await self._send({"type": "http.response.start", "status": 200, "headers": all_headers})
+        await self.put(b"")
 
     async def put(self, data: bytes) -> None:
         """Send a piece; waits until the client takes it."""

@@ -1,4 +1,4 @@
-"""How long does a request that waits go on? Until its news, its time, its client's leaving, or its end.
+"""How long does a request wait, or send? Until its news, its time, its client's leaving, or its end.
 
 An `OpenRequest` is told from outside that it must end: the service stops, or its caller is let in no
 more. What is waited for, and what is said then, is the routes' business.
@@ -14,7 +14,7 @@ import trio
 
 from sift_batch import Caller
 
-from ._asgi import Receive
+from ._asgi import Message, Receive, Send
 from ._refusal import BodyRefused, ClientGone
 
 T = TypeVar("T")
@@ -34,15 +34,18 @@ class _News(Generic[T]):
 
 
 class OpenRequest:
-    """One request that may wait."""
+    """One request, from when it is let in until its answer is out."""
 
-    def __init__(self, caller: Caller, receive: Receive) -> None:
+    def __init__(self, caller: Caller | None, receive: Receive) -> None:
         self.caller = caller
+        """Who sends it; None for whoever has no key."""
         self.end: End | None = None
         """Why it must end now, if it must; set once, by `OpenRequests`."""
         self.receive = receive
         # What is cancelled to end the wait that is under way; set and unset by `wait`.
         self._waiting: trio.CancelScope | None = None
+        # What is cancelled to end a sending that is under way; set and unset by `send`.
+        self._sending: trio.CancelScope | None = None
 
     def tell(self, end: End) -> None:
         """Let it end."""
@@ -50,6 +53,9 @@ class OpenRequest:
             self.end = end
             if self._waiting is not None:
                 self._waiting.cancel()
+            # Who stops still lets out what is on its way; who is let in no more gets no more of it.
+            if end is End.REVOKED and self._sending is not None:
+                self._sending.cancel()
 
     async def wait(self, news: Callable[[], Awaitable[T]], *, seconds: float = math.inf) -> T | End:
         """Return what `news` gives, or why it was not waited for to the end: `news` is cancelled then.
@@ -87,14 +93,27 @@ class OpenRequest:
             return found[0].value
         raise found[0]
 
+    async def send(self, message: Message, send: Send) -> None:
+        """Send a message; `ClientGone` if the caller is let in no more meanwhile: the rest is not sent."""
+        with trio.CancelScope() as self._sending:
+            try:
+                await send(message)
+            finally:
+                scope, self._sending = self._sending, None
+        if scope.cancelled_caught:
+            raise ClientGone
+
 
 class OpenRequests:
-    """The requests that are open now, and whether more may wait. One caller may have `each` of them."""
+    """The requests that are open now, and whether more may wait.
+
+    One caller may have `each` of them, and so may all who have no key together.
+    """
 
     def __init__(self, each: float = math.inf) -> None:
         self._each = each
         self._open: set[OpenRequest] = set()
-        self._counts: dict[str, int] = {}
+        self._counts: dict[str | None, int] = {}
         self._stopping = False
 
     @property
@@ -102,25 +121,25 @@ class OpenRequests:
         """Whether the service stops."""
         return self._stopping
 
-    def full(self, caller: Caller) -> bool:
+    def full(self, caller: Caller | None) -> bool:
         """Whether a caller has as many requests open as it may have: the rest is for others."""
-        return self._counts.get(caller.name, 0) >= self._each
+        return self._counts.get(_name(caller), 0) >= self._each
 
     @contextmanager
-    def enter(self, caller: Caller, receive: Receive) -> Iterator[OpenRequest]:
+    def enter(self, caller: Caller | None, receive: Receive) -> Iterator[OpenRequest]:
         """Hold a request open."""
-        request = OpenRequest(caller, receive)
+        request, name = OpenRequest(caller, receive), _name(caller)
         if self._stopping:
             request.tell(End.STOPPING)
         self._open.add(request)
-        self._counts[caller.name] = self._counts.get(caller.name, 0) + 1
+        self._counts[name] = self._counts.get(name, 0) + 1
         try:
             yield request
         finally:
             self._open.discard(request)
-            left = self._counts.pop(caller.name) - 1
+            left = self._counts.pop(name) - 1
             if left:
-                self._counts[caller.name] = left
+                self._counts[name] = left
 
     def stop(self) -> None:
         """The service stops: end all waits, those to come as well."""
@@ -130,10 +149,18 @@ class OpenRequests:
 
     def revoked(self, callers: frozenset[str]) -> bool:
         """Return whether requests of callers that were let in no more have not ended yet."""
-        return any(request.end is End.REVOKED and request.caller.name in callers for request in self._open)
+        return any(
+            request.end is End.REVOKED and request.caller is not None and request.caller.name in callers
+            for request in self._open
+        )
 
     def revoke(self, *, callers: frozenset[str], keys: frozenset[str]) -> None:
         """End the requests of callers, and of keys, that are let in no more."""
         for request in list(self._open):
-            if request.caller.name in callers or request.caller.key_sha256 in keys:
+            caller = request.caller
+            if caller is not None and (caller.name in callers or caller.key_sha256 in keys):
                 request.tell(End.REVOKED)
+
+
+def _name(caller: Caller | None) -> str | None:
+    return None if caller is None else caller.name
