@@ -1,16 +1,18 @@
 """Bodies and problems: what is read as JSON, and what a client is told when something is wrong."""
 
 import json
+import threading
 import time
 from contextlib import suppress
 
 import pytest
 import trio
-from api_rig import Fetch, read_reply, serving
+from api_rig import Fetch, read_reply, serving, until
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sift_batch.fetch._errors import CODES
+from sift_batch.service import _json_body
 from sift_batch.service._codes import KINDS, TARGET_CODES
 from sift_batch.service._json_body import check_media_type, parse_json
 from sift_batch.service._problems import BadItem, Problem, problem, server_answer
@@ -232,3 +234,33 @@ async def test_a_bad_body_where_none_belongs_is_the_clients_fault() -> None:
                 await stream.send_all(b"no length\r\n")
                 (await read_reply(stream, "GET")).problem(400, "malformed_request")
         assert (api.errors, api.server.events["app_failed"]) == ([], 0)
+
+
+async def test_a_large_body_is_looked_through_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one caller's large bodies are looked through, one at a time, others have their answers."""
+    running, most, release = [0], [0], threading.Event()
+
+    def slow(raw: bytes) -> object:
+        if len(raw) < 2**15:
+            return parse_json(raw)
+        running[0] += 1
+        most[0] = max(most[0], running[0])
+        release.wait(30)
+        running[0] -= 1
+        return parse_json(raw)
+
+    monkeypatch.setattr(_json_body, "parse_json", slow)
+    body = json.dumps({"targets": ["x" * 40_000]}).encode()
+    async with serving(Fetch()) as api, trio.open_nursery() as tasks:
+
+        async def large() -> None:
+            (await api.ann.post("/v1/batch", body)).problem(422, "bad_request")
+
+        for _ in range(3):
+            tasks.start_soon(large)
+        await until(lambda: running[0])
+        try:
+            (await api.bob.post("/v1/batch", {"targets": 5})).problem(422, "bad_request")
+        finally:
+            release.set()
+    assert most == [1]

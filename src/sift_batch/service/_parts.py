@@ -8,9 +8,11 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-_LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
-_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
-_ALONE: Final = re.compile(r"#{1,6} |\[page \d+ of \d+\]")
+# The lines that matter: blank ones, fences, and what is a block by itself. A text may have many others.
+_LINE: Final = re.compile(
+    r"^(?:(?P<blank>[^\S\n]*$)| {0,3}(?P<fence>`{3,}|~{3,})[^\n]*|(?:#{1,6} |\[page \d+ of \d+\])[^\n]*)",
+    re.MULTILINE,
+)
 
 
 def part_of(content: str, offset: int, max_chars: int | None) -> tuple[str, int | None]:
@@ -43,21 +45,27 @@ def _end(content: str, start: int, limit: int) -> int:
 
 def block_ends(content: str) -> Iterator[int]:
     """Yield the places behind each block and the blank lines that follow it."""
-    fence = ""
-    at, ended = 0, False
-    for line in _LINE.findall(content):
-        blank = not line.strip()
-        found = _FENCE.match(line)
-        if not fence and not blank and (ended or (at and (found or _ALONE.match(line)))):
+    fence, ended, at = "", False, 0  # in which fence; a block ended before `at`, with which a line begins
+    for line in _LINE.finditer(content):
+        start, blank = line.start(), line["blank"] is not None
+        if ended and start > at:  # a plain line stands between
             yield at
-        ended = False
+            ended = False
+        if not fence and not blank and (ended or start):
+            yield start
+        at = min(line.end() + 1, len(content))
         if fence:
             # A fence ends with as many of the same marks, or more.
-            if found and found[1].startswith(fence) and not line.strip().strip(fence[0]):
-                fence = ""
-                ended = True
-        elif found:
-            fence = found[1]
+            ended = _closes(line, fence)
+            fence = "" if ended else fence
+        elif line["fence"]:
+            fence, ended = line["fence"], False
         else:
-            ended = blank or _ALONE.match(line) is not None
-        at += len(line)
+            ended = True
+    if ended and at < len(content):
+        yield at
+
+
+def _closes(line: re.Match[str], fence: str) -> bool:
+    found = line["fence"]
+    return found is not None and found.startswith(fence) and not line[0].strip().strip(fence[0])

@@ -47,6 +47,8 @@ class Resources:
     open: OpenRequests
     deleted: Deleted = field(default_factory=Deleted)
     bulletins: Bulletins = field(default_factory=Bulletins)
+    large_bodies: trio.CapacityLimiter = field(default_factory=lambda: trio.CapacityLimiter(1))
+    """One at a time: each more would take a turn from the loop."""
     reruns: dict[tuple[str, str], trio.Lock] = field(default_factory=dict)
     """A lock for each job that is being run again now: see `_job_routes`."""
 
@@ -79,7 +81,7 @@ class Request:
 
     async def json(self) -> Any:
         """The body's JSON value."""
-        return await read_json(self.scope["headers"], self.open.receive)
+        return await read_json(self.scope["headers"], self.open.receive, large=self.shared.large_bodies)
 
     async def reserve(self, nbytes: int, *, seconds: float = _ROOM_PATIENCE) -> None:
         """Hold room for results until the answer is out. Raises `Problem` if there is none for too long."""
