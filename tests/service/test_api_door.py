@@ -79,6 +79,24 @@ async def test_another_callers_an_unknown_and_a_malformed_job_are_the_same_404()
         api.fetch.release()
 
 
+async def test_a_page_of_another_callers_job_is_the_404_of_an_unknown_one() -> None:
+    """A cursor that its owner was given does not make it a request of another kind."""
+    async with serving() as api:
+        job_id = await api.settled(A, B)
+        for part in ("targets", "results"):
+            cursor = (await api.ann.get(f"/v1/batch/{job_id}/{part}?limit=1")).json["next_cursor"]
+            replies = [
+                await api.bob.get(f"/v1/batch/{name}/{part}?limit=1&cursor={text}")
+                for name in (job_id, "0" * 32, "x")
+                for text in (cursor, "odd")
+            ]
+            replies[0].problem(404, "unknown_job")
+            assert len({(reply.body, tuple(reply.raw_headers)) for reply in replies}) == 1
+            (await api.ann.get(f"/v1/batch/{job_id}/{part}?cursor=odd")).problem(422, "bad_request")
+        await api.runner.delete(job_id)
+        (await api.ann.get(f"/v1/batch/{job_id}/targets?cursor=odd")).problem(410, "gone")
+
+
 async def test_nobody_changes_another_callers_job() -> None:
     """Cancelled, run again or deleted by another caller, a job is as it was, live or settled."""
     async with serving(Fetch(hang=[A], fail=[B])) as api:

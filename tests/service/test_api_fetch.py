@@ -4,7 +4,7 @@ import pytest
 import trio
 from api_rig import Fetch, serving
 
-from sift_batch import Options, Result, RetryLater
+from sift_batch import Options, Result, RetryLater, Target
 from sift_batch.fetch import FetchError
 from sift_batch.service import _now_routes
 
@@ -96,6 +96,25 @@ async def test_no_room_is_429_with_the_time_to_come_back(busy: RetryLater, code:
         problem = reply.problem(429, code)
         assert (problem["retry_after"], reply.headers["retry-after"]) == (seconds, str(seconds))
         assert problem.get("origin") == ("target" if code == "busy" else None)
+
+
+async def test_what_found_no_slot_can_be_sent_as_a_job_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`next` of a fetch that was refused, or took too long, is a whole request: sent, it makes the job."""
+    monkeypatch.setattr(_now_routes, "ANSWER_WITHIN", 0.1)
+    body = {"url": A, "options": {"mode": "text"}, "max_chars": 10}
+    async with serving() as api:
+        api.fetch.busy(A, 1, RetryLater(reason="gate"))
+        busy = (await api.ann.post("/v1/fetch", body)).problem(429, "gate_busy")
+        api.fetch.hang(A)
+        late = (await api.ann.post("/v1/fetch", body)).problem(504, "timeout")
+        api.fetch.release()
+        assert busy["next"] == late["next"]
+        following = busy["next"]
+        reply = await api.ann.send(following["method"], following["path"], following["body"])
+        assert reply.status == 202, reply.body
+        with trio.fail_after(5):
+            await api.runner.wait(reply.json["id"])
+        assert api.fetch.calls[-1].target == Target(A, Options(mode="text"))
 
 
 async def test_an_answer_comes_within_its_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """Jobs over HTTP: submit, list, look, wait, cancel, run again, delete."""
 
+import itertools
 import re
 from typing import Any
 
@@ -172,6 +173,8 @@ async def test_a_look_that_finds_nothing_new_is_304() -> None:
         assert touched == []
         assert "content-length" not in same.headers
         assert (await api.ann.get(f"/v1/batch/{job_id}", If_None_Match='W/"1", "x"')).status == 200
+        odd = first.headers["etag"].replace('/"', '/"0')
+        assert (await api.ann.get(f"/v1/batch/{job_id}", If_None_Match=odd)).status == 200
         assert touched == [job_id]
         assert (await api.ann.get(f"/v1/batch/{job_id}")).status == 200
         assert touched == [job_id]  # at most once a second
@@ -251,6 +254,35 @@ async def test_the_list_has_own_jobs_newest_first_in_pages() -> None:
             assert [item["pointer"] for item in problem["errors"]] == ["?cursor"]
         (await api.ann.get("/v1/batch?status=odd")).problem(422, "bad_request")
         (await api.ann.get("/v1/batch?limit=0")).problem(422, "bad_request")
+
+
+@pytest.mark.parametrize("gone", [1, 3, 6])
+async def test_a_list_goes_on_where_it_was_whatever_of_it_was_deleted(gone: int) -> None:
+    """A page whose last jobs, or all of whose jobs, were deleted since is followed by the next one."""
+    seconds = itertools.count(1_700_000_000)
+    async with serving(now=lambda: next(seconds)) as api:
+        ids = [await api.settled(f"https://a.example/{n}") for n in range(12)][::-1]
+        first = (await api.ann.get("/v1/batch?limit=6")).json
+        assert [job["id"] for job in first["items"]] == ids[:6]
+        for job in first["items"][-gone:]:
+            assert (await api.ann.send("DELETE", f"/v1/batch/{job['id']}")).status == 204
+        last = (await api.ann.get(f"/v1/batch?limit=50&cursor={first['next_cursor']}")).json
+        assert ([job["id"] for job in last["items"]], last["next_cursor"]) == (ids[6:], None)
+
+
+async def test_a_list_leaves_out_no_job_when_all_are_deleted_page_by_page() -> None:
+    """Jobs of one second too: each page is read and deleted, and every job was seen at the end."""
+    async with serving(now=lambda: 1_700_000_000) as api:
+        ids = {await api.settled(f"https://a.example/{n}") for n in range(13)}
+        seen: list[str] = []
+        cursor = ""
+        while cursor is not None:
+            page = (await api.ann.get(f"/v1/batch?limit=5{cursor and f'&cursor={cursor}'}")).json
+            for job in page["items"]:
+                seen.append(job["id"])
+                await api.ann.send("DELETE", f"/v1/batch/{job['id']}")
+            cursor = page["next_cursor"]
+        assert (len(seen), set(seen)) == (13, ids)
 
 
 async def test_cancel_is_safe_to_repeat() -> None:

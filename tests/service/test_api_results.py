@@ -44,6 +44,21 @@ async def test_targets_are_listed_in_all_states_without_bodies() -> None:
 
 
 @pytest.mark.real
+async def test_what_the_engine_cut_says_so_as_what_the_fetch_cut_does() -> None:
+    """A result over the engine's limit is `truncated` wherever it is read; one that just fits is not."""
+    async with serving(
+        Fetch(results={A: "x" * 3_000, B: "y" * 2_000}), config=Config(result_max_bytes=2_000)
+    ) as api:
+        path = f"/v1/batch/{await api.settled(A, B)}"
+        pages = [(await api.ann.get(f"{path}/{part}")).json["items"] for part in ("targets", "results")]
+        one = (await api.ann.get(f"{path}/targets/0")).json
+        for view in (pages[0][0], pages[1][0], one):
+            assert (view["code"], view["chars"]) == ("truncated", 2_000)
+            assert "2,000 characters" in view["hint"]
+        assert [page[1]["code"] for page in pages] == ["", ""]
+
+
+@pytest.mark.real
 async def test_a_page_stops_before_the_first_target_without_a_result() -> None:
     """While the job is not settled there is always a next page; null means settled and complete."""
     async with serving(Fetch(hang=[B], fail=[C])) as api:

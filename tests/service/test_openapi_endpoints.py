@@ -47,6 +47,10 @@ class Picky(Fetch):
         await super().check(target)
         if target.options.jq == "}{":
             raise TargetError("the program is none: line 1, column 1", code="bad_option", status=422)
+        if target.options.grep == "(":
+            raise TargetError("the pattern is none: line 1, column 1", code="bad_option", status=422)
+        if target.options.jq and target.options.pages:
+            raise TargetError("jq and pages exclude each other", code="bad_option", status=422)
 
 
 async def test_a_bad_option_of_the_job_is_named_once_and_by_its_own_place() -> None:
@@ -62,7 +66,29 @@ async def test_a_bad_option_of_the_job_is_named_once_and_by_its_own_place() -> N
         assert (await api.ann.post("/v1/batch", own)).problem(422, "bad_request")
         target = {"targets": [A, {"url": B, "options": bad}]}
         problem = (await api.ann.post("/v1/batch", target)).problem(422, "bad_request")
-        assert [item["pointer"] for item in problem["errors"]] == ["/targets/1/options"]
+        assert [item["pointer"] for item in problem["errors"]] == ["/targets/1/options/jq"]
+
+
+async def test_every_bad_option_of_a_target_is_named_and_its_url_beside_them() -> None:
+    """One bad thing hides no other; options that only together do not fit are named as such."""
+    async with serving(Picky()) as api:
+        api.fetch.refuse[B] = TargetError("no such place", code="refused", status=403)
+        bad = {"jq": "}{", "grep": "("}
+        target = {
+            "targets": [A, {"url": B, "options": bad}, {"url": A, "options": {"jq": ".", "pages": "1"}}]
+        }
+        problem = (await api.ann.post("/v1/batch", target)).problem(422, "bad_request")
+        assert {item["pointer"] for item in problem["errors"]} == {
+            "/targets/1/url",
+            "/targets/1/options/jq",
+            "/targets/1/options/grep",
+            "/targets/2/options",
+        }
+        problem = (await api.ann.post("/v1/fetch", {"url": A, "options": bad})).problem(422, "bad_option")
+        assert {item["pointer"] for item in problem["errors"]} == {"/options/jq", "/options/grep"}
+        both = {"url": A, "options": {"jq": ".", "pages": "1"}}
+        problem = (await api.ann.post("/v1/fetch", both)).problem(422, "bad_option")
+        assert [item["pointer"] for item in problem["errors"]] == ["/options"]
 
 
 async def test_a_whole_number_may_be_written_with_a_point() -> None:

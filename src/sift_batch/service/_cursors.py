@@ -16,7 +16,7 @@ from ._problems import BadItem, Problem
 
 KEY_BYTES: Final = 32
 _PROOF: Final = 16
-_LONGEST: Final = 200
+_LONGEST: Final = 300
 
 
 class Cursors:
@@ -26,7 +26,7 @@ class Cursors:
         self._key = key
 
     def make(self, caller: Caller, query: str, place: str) -> str:
-        """Return the cursor of a place: an index, or the id of the last job of a page."""
+        """Return the cursor of a place: an index, or what is known of the last jobs of a page."""
         raw = self._proof(caller, query, place) + place.encode()
         return base64.urlsafe_b64encode(raw).rstrip(b"=").decode("ascii")
 

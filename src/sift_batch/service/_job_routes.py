@@ -5,7 +5,7 @@ Each asks the engine for one step and shows what it said. Reading is `_reading_r
 """
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 import trio
@@ -32,6 +32,9 @@ from ._waiting import End
 
 LIST_LIMIT: Final = 100
 LIST_DEFAULT: Final = 50
+_REMEMBERED: Final = 4
+"""The last jobs of a page that its cursor names: when one has gone, the list goes on from the one before."""
+_STRIDE: Final = 200
 _REPLAYED: Final = (b"idempotent-replayed", b"true")
 
 
@@ -62,13 +65,13 @@ async def list_jobs(request: Request) -> Response:
     limit = query.whole("limit", least=1, most=LIST_LIMIT, default=LIST_DEFAULT) or LIST_DEFAULT
     cursor = query.text("cursor")
     query.check()
-    cursors, asked = request.shared.cursors, f"{JOBS}?status={status or ''}"
-    before = None if cursor is None else cursors.read(request.caller, asked, cursor)
-    try:
-        jobs = await request.runner.jobs(request.caller, status=status, before=before, limit=limit + 1)
-    except LookupError:
-        raise refused_cursor("the list has changed; begin again without a cursor") from None
-    more = cursors.make(request.caller, asked, jobs[limit - 1].id) if len(jobs) > limit else None
+    cursors, asked = request.shared.cursors, f"GET {JOBS}?status={status or ''}"
+    place = None if cursor is None else cursors.read(request.caller, asked, cursor)
+    if place is None:
+        jobs = await request.runner.jobs(request.caller, status=status, limit=limit + 1)
+    else:
+        jobs = await _jobs_after(request, place, status, limit + 1)
+    more = cursors.make(request.caller, asked, _place(jobs[:limit])) if len(jobs) > limit else None
     shown = [await _as_it_is(request, job) for job in jobs[:limit]]
     settled = all(found.job.settled for found in shown)
     return json_response(page([request.view(found) for found in shown], more, settled=settled))
@@ -161,6 +164,33 @@ def _live(job: Job) -> Problem:
     # Nobody can cancel it any more: there is nothing to do but wait.
     detail, hint = "The job has ended, and one fetch of it is still in flight", "wait until that is finished"
     return Problem("job_live", detail, hint=hint, next_step=wait, retry_after=5)
+
+
+def _place(jobs: list[Job]) -> str:
+    """Where a page of jobs ends: its last jobs, the very last one first, and when that one was made."""
+    return ".".join([*(job.id for job in jobs[: -_REMEMBERED - 1 : -1]), str(jobs[-1].created_at)])
+
+
+async def _jobs_after(request: Request, place: str, status: JobState | None, limit: int) -> list[Job]:
+    """List from where a page ended, even if jobs of that page were deleted or have lapsed meanwhile."""
+    *ids, created = place.split(".")
+    for job_id in ids:
+        with suppress(LookupError):
+            return await request.runner.jobs(request.caller, status=status, before=job_id, limit=limit)
+    # All of them went, as when each page is read and deleted. Its time is left to go by: what was made in
+    # the same second is rather listed again than left out.
+    found: list[Job] = []
+    before = None
+    while len(found) < limit:
+        try:
+            jobs = await request.runner.jobs(request.caller, status=status, before=before, limit=_STRIDE)
+        except LookupError:
+            raise refused_cursor("the list has changed; begin again without a cursor") from None
+        found += [job for job in jobs if job.created_at <= int(created)]
+        if len(jobs) < _STRIDE:
+            break
+        before = jobs[-1].id
+    return found[:limit]
 
 
 async def _as_it_is(request: Request, job: Job) -> JobStatus:

@@ -15,7 +15,7 @@ from ._reading_routes import MAX_WAIT
 from ._request import Request, ended
 from ._response import Response, json_response
 from ._schema_types import LimitsView, ProblemMore
-from ._submissions import read_fetch_order
+from ._submissions import FetchOrder, bad_options, read_fetch_order
 from ._views import JOBS, result_view, step
 from ._waiting import End
 
@@ -31,20 +31,25 @@ async def fetch(request: Request) -> Response:
     """`POST /v1/fetch`."""
     request.query().check()
     order = read_fetch_order(await request.json())
+    fetcher, bad = request.shared.fetcher, list[BadItem]()
 
     async def news() -> Result:
         # First what needs no site: a bad option is told even where the site can't be reached.
-        await request.shared.fetcher.check(order.target)
-        return await request.shared.fetcher.interactive(request.caller, order.target, patience=PATIENCE)
+        try:
+            await fetcher.check(order.target)
+        except TargetError:
+            bad.extend(await bad_options(order.target.options, fetcher, "/options"))
+            raise
+        return await fetcher.interactive(request.caller, order.target, patience=PATIENCE)
 
     try:
         result = await request.open.wait(news, seconds=ANSWER_WITHIN)
     except RetryLater as busy:
-        raise _busy(busy) from None
+        raise _busy(busy, order) from None
     except TargetError as error:
-        raise _failed(error) from None
+        raise _failed(error, bad) from None
     if isinstance(result, End):
-        raise _ended(result)
+        raise _ended(result, order)
     view = result_view(result)
     if order.max_chars is not None:
         view["content"], rest = part_of(result.content, 0, order.max_chars)
@@ -95,13 +100,13 @@ async def _stored_bytes(request: Request) -> int:
         before = jobs[-1].id
 
 
-def _busy(busy: RetryLater) -> Problem:
+def _busy(busy: RetryLater, order: FetchOrder) -> Problem:
     if busy.reason in _REASONS_OF_THE_GATE:
         return Problem(
             "gate_busy",
             "all slots are taken, or the host is held",
             retry_after=_seconds(busy, _GATE_RETRY),
-            next_step=step("POST", JOBS),
+            next_step=step("POST", JOBS, order.as_job),
         )
     return Problem("busy", retry_after=_seconds(busy, _GATE_RETRY), more=_about_target(429))
 
@@ -111,20 +116,20 @@ def _seconds(busy: RetryLater, otherwise: int) -> float:
     return seconds if seconds is not None and math.isfinite(seconds) and seconds > 0 else otherwise
 
 
-def _failed(error: TargetError) -> Problem:
+def _failed(error: TargetError, bad: list[BadItem]) -> Problem:
     code = error.code if error.code in TARGET_CODES else "internal"
     more = _about_target(error.status)
     reason = getattr(error, "reason", "")
     if reason:
         more["reason"] = reason
-    errors = [BadItem("/options", code, error.message)] if code == "bad_option" else []
+    errors = bad or ([BadItem("/options", code, error.message)] if code == "bad_option" else [])
     return Problem(code, error.message, hint=error.hint, retryable=error.retryable, errors=errors, more=more)
 
 
-def _ended(end: End) -> Problem:
+def _ended(end: End, order: FetchOrder) -> Problem:
     if end is End.TIME:
         within = f"no answer within {ANSWER_WITHIN:g} seconds"
-        return Problem("timeout", within, next_step=step("POST", JOBS), more=_about_target(504))
+        return Problem("timeout", within, next_step=step("POST", JOBS, order.as_job), more=_about_target(504))
     return ended(end)
 
 

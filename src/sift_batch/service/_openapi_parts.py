@@ -96,7 +96,7 @@ _FROM_ONE = Annotated[int, Note(minimum=1, maximum=LARGEST)]
 
 CURSOR: Final = Parameter(
     "cursor",
-    Annotated[str, Note(format="cursor", pattern=r"^[A-Za-z0-9_-]{23,200}$")],
+    Annotated[str, Note(format="cursor", pattern=r"^[A-Za-z0-9_-]{23,300}$")],
     "`next_cursor` of the page before; only of the same list, asked in the same way by the same caller",
 )
 JOB_STATUS: Final = Parameter(

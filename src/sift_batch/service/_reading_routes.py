@@ -4,6 +4,7 @@ No bodies here: those are `_result_routes`' business. A look that finds nothing 
 the job; one that is answered does.
 """
 
+import re
 from contextlib import suppress
 from typing import Final
 
@@ -11,6 +12,7 @@ import trio
 
 from sift_batch import JobStatus, TargetState
 
+from ._problems import Problem
 from ._request import Request
 from ._response import Response, json_response
 from ._room import bytes_of
@@ -21,6 +23,7 @@ MAX_WAIT: Final = 55
 PAGE_LIMIT: Final = 200
 PAGE_DEFAULT: Final = 100
 _CHUNK: Final = 8
+_TAG: Final = re.compile(r'"(0|[1-9][0-9]{0,18})"', re.ASCII)
 
 
 async def job(request: Request) -> Response:
@@ -58,8 +61,7 @@ async def targets(request: Request) -> Response:
     query.check()
     (job_id,) = request.args
     cursors, asked = request.shared.cursors, f"{job_path(job_id, 'targets')}?status={status or ''}"
-    cursor = query.text("cursor")
-    start = 0 if cursor is None else int(cursors.read(request.caller, asked, cursor))
+    start = await start_of(request, job_id, asked, query.text("cursor"))
     found = await request.touched(job_id)
     settled = found.job.settled
     chosen = [
@@ -71,6 +73,18 @@ async def targets(request: Request) -> Response:
     more = cursors.make(request.caller, asked, str(chosen[limit])) if len(chosen) > limit else None
     views = await without_bodies(request, found, chosen[:limit])
     return json_response(page(views, more, settled=settled))
+
+
+async def start_of(request: Request, job_id: str, asked: str, cursor: str | None) -> int:
+    """The index that a page of a job begins with. Raises `Problem`: first of all if the job is not there."""
+    if cursor is None:
+        return 0
+    try:
+        return int(request.shared.cursors.read(request.caller, asked, cursor))
+    except Problem:
+        # Another caller's job is an unknown one, whatever cursor comes with it.
+        await _version(request, job_id)
+        raise
 
 
 async def without_bodies(request: Request, found: JobStatus, chosen: list[int]) -> list[TargetRow]:
@@ -98,7 +112,7 @@ def known_versions(header: str) -> frozenset[int | str]:
         tag = item.strip().removeprefix("W/")
         if tag == "*":
             found.add("*")
-        elif len(tag) <= 21 and tag[:1] == tag[-1:] == '"' and tag[1:-1].isascii() and tag[1:-1].isdigit():
+        elif _TAG.fullmatch(tag):
             found.add(int(tag[1:-1]))
     return frozenset(found)
 

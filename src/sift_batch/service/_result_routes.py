@@ -12,7 +12,7 @@ from sift_batch import TargetState, TargetStatus
 from ._lines import send_lines, wants_lines
 from ._parts import part_of
 from ._problems import Problem
-from ._reading_routes import PAGE_DEFAULT, PAGE_LIMIT
+from ._reading_routes import PAGE_DEFAULT, PAGE_LIMIT, start_of
 from ._request import Request
 from ._response import Response, json_response
 from ._room import bytes_of
@@ -50,8 +50,7 @@ async def results(request: Request) -> Response | None:
         await send_lines(request, job_id, content_type, status=status, follow=follow)
         return None
     asked = f"{job_path(job_id, 'results')}?status={status or ''}"
-    cursor = query.text("cursor")
-    start = 0 if cursor is None else int(request.shared.cursors.read(request.caller, asked, cursor))
+    start = await start_of(request, job_id, asked, query.text("cursor"))
     return await _page(request, job_id, asked=asked, start=start, status=status, limit=limit, budget=budget)
 
 

@@ -22,7 +22,7 @@ class Step(TypedDict):
 
     method: Annotated[str, Note(values=("GET", "POST"))]
     path: Path
-    body: Annotated[Mapping[str, Any] | None, Note("what to send, null for nothing, or for what you have")]
+    body: Annotated[Mapping[str, Any] | None, Note("what to send; null: no body")]
 
 
 class TargetCounts(TypedDict):

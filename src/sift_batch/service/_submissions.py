@@ -48,6 +48,8 @@ class FetchOrder:
 
     target: Target
     max_chars: int | None
+    as_job: Mapping[str, Any]
+    """The body of `POST /v1/batch` that asks for the same."""
 
 
 async def read_batch_order(body: Any, *, limit: int, fetcher: Fetcher) -> BatchOrder:
@@ -83,7 +85,16 @@ def read_fetch_order(body: Any) -> FetchOrder:
     target = reading.target(wanted, "", {}) if isinstance(body, dict) else None
     reading.check()
     assert target is not None
-    return FetchOrder(target, max_chars)
+    return FetchOrder(target, max_chars, {"targets": [wanted]})
+
+
+async def bad_options(options: Options, fetcher: Fetcher, pointer: str) -> list[BadItem]:
+    """Return which of some options the fetch finds bad, each by itself; none if only together."""
+    reading = _Reading()
+    return [
+        BadItem(f"{pointer}/{name}", error.code, error.message)
+        for name, error in await reading.faults(options, fetcher)
+    ]
 
 
 class _Reading:
@@ -172,26 +183,40 @@ class _Reading:
         """Return those of a job's options that the fetch finds sound, each by itself."""
         # Together they are looked at for each target, whose own ones may win over them.
         sound = dict(options)
-        for name in _TEXTS:
-            if options.get(name):
-                try:
-                    await self._look(Options(**{name: options[name]}), fetcher)
-                except TargetError as error:
-                    self.bad(f"/options/{name}", error.code, _said(error))
-                    del sound[name]
+        texts = {name: options[name] for name in _TEXTS if options.get(name)}
+        for name, error in await self.faults(Options(**texts), fetcher):
+            self.bad(f"/options/{name}", error.code, _said(error))
+            del sound[name]
         return sound
 
+    async def faults(self, options: Options, fetcher: Fetcher) -> list[tuple[str, TargetError]]:
+        """Return the options that the fetch finds bad, each by itself, with what it says of them."""
+        found: list[tuple[str, TargetError]] = []
+        for name in _TEXTS:
+            if getattr(options, name):
+                try:
+                    await self._look(Options(**{name: getattr(options, name)}), fetcher)
+                except TargetError as error:
+                    found.append((name, error))
+        return found
+
     async def ask(self, targets: list[Target | None], fetcher: Fetcher) -> None:
-        """Let the fetch look at each sound target."""
+        """Let the fetch look at each sound target: at its URL, and at its options."""
         for n, target in enumerate(targets):
             if target is None or len(self._errors) >= _LISTED:
                 continue
             try:
                 await fetcher.check(Target(target.url))
-                await self._look(target.options, fetcher)
             except TargetError as error:
                 about = "options" if error.code == "bad_option" else "url"
                 self.bad(f"/targets/{n}/{about}", error.code, _said(error))
+            try:
+                await self._look(target.options, fetcher)
+            except TargetError as error:
+                # Each bad one by its own name, unless it is their combination that does not fit.
+                faults = await self.faults(target.options, fetcher)
+                for name, fault in faults or [("", error)]:
+                    self.bad(f"/targets/{n}/options/{name}".rstrip("/"), fault.code, _said(fault))
 
     async def _look(self, options: Options, fetcher: Fetcher) -> None:
         """Let the fetch look at options, once for all who have them: a jq program costs a process."""

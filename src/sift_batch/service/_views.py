@@ -123,6 +123,9 @@ def target_view(target: TargetStatus, *, settled: bool) -> TargetView:
     status, code, hint, retryable = target.status, target.code, target.hint, target.retryable
     if target.result is not None and status is TargetState.DONE:
         code, hint = _note(target.result, "code"), _note(target.result, "hint")
+        if not code and target.result.meta.get("truncated") is True:
+            # Cut by the engine, which marks it and writes no more.
+            code, hint = "truncated", f"only the first {target.chars:,} characters are kept"
     elif settled and status not in FINISHED:
         # It may have been in flight when the process ended: nothing fetches it now.
         status, code, retryable = TargetState.PENDING, "not_fetched", True
