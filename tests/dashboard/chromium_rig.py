@@ -258,6 +258,14 @@ class Page:
             and (name is None or name_of(node) == name)
         ]
 
+    async def focus_is_on(self, name: str) -> None:
+        """Return once what has this name has the focus, for a screen reader: it hears of it a little later."""
+        found = ""
+        with trio.move_on_after(20):
+            while (found := await self.focused()) != name:  # noqa: ASYNC110 - it tells nobody
+                await trio.sleep(0.05)
+        assert found == name
+
     async def focused(self) -> str:
         """The name of what has the focus."""
         found = [node for node in await self.nodes() if property_of(node, "focused")]

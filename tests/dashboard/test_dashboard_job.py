@@ -27,7 +27,7 @@ async def test_a_job_that_ended_well(chromium: Chromium) -> None:
         await page.run(f"document.querySelector('a[href=\"#/{job_id}\"]').focus()")
         await page.press("Enter")
         await page.see("2 done", "Submitted", "Kept until", A, B)
-        assert await page.focused() == f"Job {job_id}"
+        await page.focus_is_on(f"Job {job_id}")
         assert await page.run("document.title") == f"2 of 2 · Job {job_id} · sift-batch"
         assert [node["name"]["value"] for node in await page.nodes("button")] == [
             "Sign out",
@@ -37,7 +37,7 @@ async def test_a_job_that_ended_well(chromium: Chromium) -> None:
         await look_at(page, "done")
         await page.run("history.back()")
         await page.see("Your jobs")
-        assert await page.focused() == "Jobs"
+        await page.focus_is_on("Jobs")
 
 
 async def test_failures_are_told_with_code_and_hint(chromium: Chromium) -> None:
@@ -49,7 +49,7 @@ async def test_failures_are_told_with_code_and_hint(chromium: Chromium) -> None:
         job_id = await api.settled(A, B)
         await page.run(f"location.hash = '#/{job_id}'")
         await page.see("0 done, 2 failed", "the site has no such page", "check the URL", "page_not_found")
-        await page.see("<b>no</b>", "What failed is not retryable: to run it again won't help.", "Run again")
+        await page.see("<b>no</b>", "2 failed, none of them retryable: a rerun won't help.", "Run again")
         await look_at(page, "failed")
 
 
@@ -84,7 +84,7 @@ async def test_cancel_and_run_again(chromium: Chromium) -> None:
         await page.see("1 of 3 targets finished")
         await page.click("Cancel")
         await page.see("cancelled", "One fetch is still in flight.")
-        assert await page.focused() == f"Job {job_id}"
+        await page.focus_is_on(f"Job {job_id}")
         await look_at(page, "cancelling")
         fetch.release()
         await page.see("2 done, 1 not fetched", "not_fetched")
@@ -103,13 +103,13 @@ async def test_deleting_asks_first(chromium: Chromium) -> None:
         await page.run(f"location.hash = '#/{job_id}'")
         await page.click("Delete")
         await page.see("Delete this job?")
-        assert await page.focused() == "Keep it"
+        await page.focus_is_on("Keep it")
         (dialog,) = await page.nodes("dialog")
         assert dialog["name"]["value"] == "Delete this job?"
         await look_at_dialog(page)
         await page.press("Escape")
         await page.not_see("Delete this job?")
-        assert await page.focused() == "Delete"
+        await page.focus_is_on("Delete")
         await page.press("Enter")
         await page.see("Delete this job?")
         await page.press("Tab")
@@ -147,7 +147,7 @@ async def test_a_job_that_is_gone_says_why(
                 await trio.sleep(0.05)
         await page.run(f"location.hash = '#/{job_id}'")
         await page.see("This job is gone", words)
-        assert await page.focused() == "This job is gone"
+        await page.focus_is_on("This job is gone")
         await look_at(page, f"gone-{reason}")
         await page.click("← All jobs", "link")
         await page.see("Your jobs")

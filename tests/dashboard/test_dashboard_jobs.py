@@ -23,7 +23,7 @@ async def test_no_jobs_yet(chromium: Chromium) -> None:
     """An empty list says so and what to do; the figures are there, and the page says that it is live."""
     async with dashboard(chromium) as (_, page):
         await page.see("No jobs yet", "0 of 4", "0 bytes", "0 of 8", "Live")
-        assert await page.focused() == "Jobs"
+        await page.focus_is_on("Jobs")
         await look_at(page, "empty")
 
 
@@ -42,7 +42,7 @@ async def test_a_job_runs_before_your_eyes(chromium: Chromium) -> None:
         await look_at(page, "list-running")
         fetch.release()
         await page.see("3 of 3 targets", "partial", "nothing is being fetched")
-        assert await page.focused() == f"{A} and 2 more {job_id}"
+        await page.focus_is_on(f"{A} and 2 more {job_id}")
         (graph,) = await page.nodes("image")
         assert "now 0, at most 1" in graph["name"]["value"]
         await page.until("document.getElementById('stored').textContent.trim() !== '0 bytes'")
@@ -135,12 +135,12 @@ async def start(page: Page, urls: str) -> None:
     if not await page.run("document.getElementById('new').open"):
         await page.press("Enter")
     await page.press("Tab")
-    assert await page.focused() == "URLs, one on each line"
+    await page.focus_is_on("URLs, one on each line")
     await page.run("document.getElementById('urls').value = ''")
     await page.type(urls)
     for field in ("Mode", "Question", RECOVER, ANEW, "Start"):
         await page.press("Tab")
-        assert await page.focused() == field
+        await page.focus_is_on(field)
     await page.press("Enter")
 
 
@@ -222,7 +222,7 @@ async def test_a_line_that_is_no_target_is_told_before_it_is_sent(chromium: Chro
         await page.run("document.getElementById('urls').value = 'https://a.example/'")
         await page.click("Start")
         await page.see("question: must have at most 8,192 characters")
-        assert await page.focused() == "Question"
+        await page.focus_is_on("Question")
         assert api.fetch.calls == []
 
 
@@ -264,7 +264,7 @@ async def test_what_is_wrong_with_a_list_is_told_by_line(chromium: Chromium) -> 
         await page.see("Put at least one URL here.")
         await start(page, f"{A}\n\n{C}")
         await page.see("Line 3: this address may not be called")
-        assert await page.focused() == "URLs, one on each line"
+        await page.focus_is_on("URLs, one on each line")
         await look_at(page, "bad-lines")
         await start(page, "\n".join(f"{A}{n}" for n in range(4)))
         await page.see("a job may have at most 3 targets, these are 4")

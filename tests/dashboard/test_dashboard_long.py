@@ -96,7 +96,7 @@ async def test_the_end_of_a_job_leaves_the_focus_where_it_is(chromium: Chromium)
         await page.see("The job has ended: 3 done.")
         await page.until("document.getElementById('t2').innerText.includes('done')")
         await look_again(page)
-        assert await page.focused() == urls[2]
+        await page.focus_is_on(urls[2])
 
 
 async def test_a_rerun_is_offered_for_what_may_come_right(chromium: Chromium) -> None:

@@ -17,7 +17,7 @@ async def test_the_page_asks_for_a_key_first(chromium: Chromium) -> None:
     """Without a key nothing of the API is asked, and the field for it has the focus and a name."""
     async with dashboard(chromium, key=None) as (_, page):
         await page.see("Sign in")
-        assert await page.focused() == "Key"
+        await page.focus_is_on("Key")
         assert await page.run("document.title") == "Sign in · sift-batch"
         await look_at(page, "sign-in")
         assert not [request for request in page.requests if "/v1/" in request["url"]]
@@ -34,7 +34,7 @@ async def test_a_wrong_key_is_told_at_the_field(chromium: Chromium) -> None:
         await page.type(WRONG)
         await page.press("Enter")
         await page.see("The service does not know this key")
-        assert await page.focused() == "Key"
+        await page.focus_is_on("Key")
         assert await page.run("document.getElementById('key').getAttribute('aria-invalid')") == "true"
         assert "does not know" in await page.alert()
         assert await page.run("sessionStorage.length") == 0

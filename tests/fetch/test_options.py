@@ -198,7 +198,7 @@ def test_chosen_pages_one_by_one(items: list[str], total: int) -> None:
 def test_bad_pattern_says_what_and_where() -> None:
     """A bad pattern is refused with its fault and its place, not with the text of the library."""
     assert refusal(grep="ab[z-a]").message == (
-        "the grep pattern has a character class or range that there is not (character 4)"
+        "the grep pattern has a character class or range that there is not (line 1, column 4)"
     )
 
 

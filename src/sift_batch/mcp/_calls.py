@@ -22,7 +22,6 @@ Progress = Callable[[int, int, str], Awaitable[None]]
 
 _WAIT: Final = 25
 _FOR_THE_ANSWER: Final = 10.0
-_LOOKED_AT: Final = 200
 
 
 class Calls:
@@ -67,18 +66,18 @@ class Calls:
         return fitting_problem(view, budget_of(arguments)), False
 
     async def _submit(self, arguments: View) -> View:
-        return await self._job_of(await self._client.call("POST", JOBS, arguments))
+        return self._job_of(await self._client.call("POST", JOBS, arguments))
 
     async def _rerun(self, arguments: View) -> View:
-        return await self._job_of(await self._client.call("POST", job_path(arguments, "rerun")))
+        return self._job_of(await self._client.call("POST", job_path(arguments, "rerun")))
 
     async def _cancel(self, arguments: View) -> View:
-        return await self._job_of(await self._client.call("POST", job_path(arguments, "cancel")))
+        return self._job_of(await self._client.call("POST", job_path(arguments, "cancel")))
 
     async def _wait(self, arguments: View, progress: Progress | None) -> View:
         path, seconds = job_path(arguments), arguments.get("seconds", _WAIT)
         if progress is None:
-            return await self._job_of(await self._look(path, seconds))
+            return self._job_of(await self._look(path, seconds))
         deadline = trio.current_time() + seconds
         answer, told = await self._look(path, 0), -1
         while True:
@@ -86,7 +85,7 @@ class Calls:
             told = await _tell(view, told, progress)
             left = math.floor(deadline - trio.current_time())
             if view["settled"] or left < 1:
-                return await self._job_of(answer)
+                return self._job_of(answer)
             news = await self._look(path, left, answer.headers.get("etag", ""))
             answer = answer if news.status == 304 else news
 
@@ -97,22 +96,10 @@ class Calls:
         limit = seconds + _FOR_THE_ANSWER
         return await self._client.call("GET", path + query, headers=headers, seconds=limit)
 
-    async def _job_of(self, answer: Answer) -> View:
+    def _job_of(self, answer: Answer) -> View:
         view = answer.json()
         replayed = {"replayed": True} if answer.headers.get("idempotent-replayed") == "true" else {}
-        return job_answer(view, in_vain=await self._in_vain(view), **replayed)
-
-    async def _in_vain(self, job: View) -> bool:
-        """Return whether to run a job again would only fail again; False where that is not known."""
-        counts = job["targets"]
-        if not job["settled"] or not counts["failed"] or counts["pending"]:
-            return False
-        path = f"{JOBS}/{job['id']}/targets?status=failed&limit={_LOOKED_AT}"
-        try:
-            page = (await self._client.call("GET", path)).json()
-        except (ServiceProblem, Unreachable):
-            return False  # the job is known, and is what was asked for
-        return page["next_cursor"] is None and not any(item["retryable"] for item in page["items"])
+        return job_answer(view, **replayed)
 
 
 async def _tell(view: View, told: int, progress: Progress) -> int:

@@ -55,7 +55,7 @@ async def open_in_process(
     gate = settings.gate.make()
     async with (
         open_store(folder / STORE_FILE) as store,
-        fetcher(settings.fetch, gate=gate) as fetch,
+        fetcher(settings.fetch_kept(), gate=gate) as fetch,
         open_runner(store, fetch, settings.engine, now=now, log=log) as runner,
     ):
         app = make_app(

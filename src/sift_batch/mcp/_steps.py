@@ -125,19 +125,12 @@ def unreachable_view(error: Unreachable) -> View:
     }
 
 
-def job_answer(view: View, *, in_vain: bool = False, **more: Any) -> View:
-    """Return the view of a job as an agent is told it: without paths, and always with a next step.
-
-    `in_vain`: nothing that failed is worth another try. The step stays what the service says, and the hint
-    says not to take it: who follows each `next` without a look would go round for ever.
-    """
+def job_answer(view: View, **more: Any) -> View:
+    """Return the view of a job as an agent is told it: without paths, and always with a next step."""
     told = {name: value for name, value in view.items() if name != "links"}
     step = step_of(view.get("next"))
     if step is None:
         step = tool_step("batch_results" if view["settled"] else "batch_wait", job_id=view["id"])
-    elif view["settled"] and in_vain:
-        failed = view["targets"]["failed"]
-        told["hint"] = f"{failed} failed and not retryable: a rerun won't help; read batch_results"
     elif view["settled"] and view.get("hint"):
         # To run it again is one thing to do, and not always worth it: what there is can be read first.
         told["hint"] = f"{view['hint']}; batch_results has what there is"

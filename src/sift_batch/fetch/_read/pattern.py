@@ -4,6 +4,7 @@ Patterns and lines go in as bytes, so that no pattern can leave a match in the m
 Next: `grep`, which goes through a text line by line.
 """
 
+import re
 from typing import Final, Protocol
 
 from .._document import ReadError
@@ -12,6 +13,10 @@ _MEMORY: Final = 8 * 2**20  # bytes that a compiled pattern and its automaton ma
 # In the application a pattern is compiled only to see whether it is sound; RE2 builds most of one that is
 # too large before it says so, and every loop waits meanwhile: 8 MiB are over 50 ms, this is some 10.
 _MEMORY_OF_A_CHECK: Final = 2**20
+# What may hold a bracket that begins no group: quoted text, an escape, a class; then any other character.
+_PIECE: Final = re.compile(
+    r"\\Q.*?(?:\\E|\Z) | \\. | \[\^?\]?(?:\[:\w*:\] | \\. | [^\]])*\] | .", re.DOTALL | re.VERBOSE
+)
 _HINT: Final = (
     "grep takes a pattern in RE2 syntax: no look-around, no references back; escape ( [ { . * + ? ^ $ | \\"
 )
@@ -85,12 +90,29 @@ def _error(pattern: str, said: tuple[object, ...]) -> ReadError:
 
 
 def _place(pattern: str, told: str, begins: str) -> str:
-    """Return where the fault lies, if the part that RE2 points at stands in the pattern once only."""
-    if begins in ("missing )", "unexpected )"):  # RE2 points at the whole pattern
-        return ""
-    if begins == "trailing \\":
-        return f" (character {len(pattern)})"
+    """Return where the fault lies, in words, if that can be told."""
     part = told.partition(": ")[2]
-    if part and pattern.count(part) == 1:
-        return f" (character {pattern.index(part) + 1})"
-    return ""
+    if begins in ("missing )", "unexpected )"):  # RE2 points at the whole pattern
+        at = _odd_bracket(pattern)
+    elif begins == "trailing \\":
+        at = len(pattern) - 1
+    else:
+        # Where it stands more than once, RE2 means the first one.
+        at = pattern.find(part) if part else -1
+    if at < 0:
+        return ""
+    line, column = pattern.count("\n", 0, at) + 1, at - pattern.rfind("\n", 0, at)
+    return f" (line {line}, column {column})"
+
+
+def _odd_bracket(pattern: str) -> int:
+    """Return where a group begins that nothing closes, or the ) stands that closes none; -1 if neither."""
+    opened: list[int] = []
+    for piece in _PIECE.finditer(pattern):
+        if piece[0] == "(":
+            opened.append(piece.start())
+        elif piece[0] == ")":
+            if not opened:
+                return piece.start()
+            opened.pop()
+    return opened[-1] if opened else -1

@@ -92,7 +92,7 @@ function drawHead(job) {
   );
   head.why.className = job.waiting ? "why" : "";
   head.why.replaceChildren(
-    ...(job.waiting ? [`${WAITING[job.waiting.reason]}, since `, time(job.waiting.since)] : [sentence(inVain(job) ? VAIN : job.hint)]),
+    ...(job.waiting ? [`${WAITING[job.waiting.reason]}, since `, time(job.waiting.since)] : [sentence(job.hint)]),
   );
   setBar(head.bar, job);
   head.facts.replaceChildren(
@@ -115,9 +115,7 @@ function drawHead(job) {
   if (focused?.hidden) $("job-title").focus();
 }
 
-// The service offers to run again whatever failed; that it would fail once more shows in its targets alone.
-const VAIN = "What failed is not retryable: to run it again won't help";
-
+// The service offers to run again whatever failed; that it would fail once more shows in its targets.
 function inVain({ settled, targets: { failed, pending } }) {
   const known = [...open.targets.values()].filter(({ status }) => status === "failed");
   return settled && failed > 0 && !pending && known.length === failed && !known.some(({ retryable }) => retryable);
