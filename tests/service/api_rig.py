@@ -14,6 +14,7 @@ from server_rig import running
 from sift_batch import Caller, CallerClass, Config, Gate, TargetError, open_runner, open_store
 from sift_batch.service._app import make_app
 from sift_batch.service._problems import server_answer
+from sift_batch.service._room import Room
 from sift_batch.service._service_config import ServiceConfig
 from sift_batch.testing import ScriptedFetch
 
@@ -185,6 +186,16 @@ async def until(holds: Callable[[], Any]) -> None:
     with trio.fail_after(5):
         while not holds():  # noqa: ASYNC110 - what is looked at tells nobody
             await trio.sleep(0.01)
+
+
+@asynccontextmanager
+async def holding(room: Room, nbytes: int) -> AsyncIterator[None]:
+    """Hold room for results as long as the block lasts."""
+    taken = await room.take(nbytes)
+    try:
+        yield
+    finally:
+        room.give(taken)
 
 
 async def read_reply(stream: Any, method: str) -> Reply:

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import trio
+from api_rig import holding
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from sift_batch import Caller
@@ -67,7 +68,7 @@ async def test_room_is_given_in_the_order_of_asking(autojump_clock: MockClock) -
     room, order = Room(10), []
 
     async def use(name: str, nbytes: int, seconds: float) -> None:
-        async with room.hold(nbytes):
+        async with holding(room, nbytes):
             order.append(name)
             await trio.sleep(seconds)
 
@@ -83,12 +84,12 @@ async def test_room_is_given_in_the_order_of_asking(autojump_clock: MockClock) -
 async def test_who_leaves_the_line_takes_no_room(autojump_clock: MockClock) -> None:
     """A wait for room that is cancelled holds nothing and blocks nobody."""
     room = Room(10)
-    async with room.hold(10):
+    async with holding(room, 10):
         with trio.move_on_after(1) as scope:
-            async with room.hold(5):
+            async with holding(room, 5):
                 raise AssertionError("there is no room")
         assert scope.cancelled_caught
-    async with room.hold(10):
+    async with holding(room, 10):
         assert room.free == 0
     assert room.free == 10
 

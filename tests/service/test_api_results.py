@@ -2,7 +2,7 @@
 
 import pytest
 import trio
-from api_rig import Fetch, serving, until
+from api_rig import Fetch, holding, serving, until
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -270,7 +270,7 @@ async def test_lines_are_read_as_there_is_room() -> None:
         free = room.free
         for query in ("", "?follow=1"):
             async with api.ann.stream(path + query, Accept="application/jsonl") as lines:
-                async with room.hold(free):
+                async with holding(room, free):
                     with trio.move_on_after(0.2) as scope:
                         await lines.block(b"\n")
                     assert scope.cancelled_caught
@@ -287,7 +287,7 @@ async def test_a_page_without_results_needs_no_room() -> None:
     async with serving(Fetch(hang=[A])) as api:
         job_id = await api.submitted(A)
         room = api.app._shared.room
-        async with room.hold(room.free), trio.open_nursery() as waiting:
+        async with holding(room, room.free), trio.open_nursery() as waiting:
             waiting.start_soon(room.take, 1)
             with trio.fail_after(3):
                 assert (await api.ann.get(f"/v1/batch/{job_id}/results")).json["items"] == []

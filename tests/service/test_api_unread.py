@@ -5,12 +5,15 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 import trio
-from api_rig import Client, Fetch, read_reply, serving, until
+from api_rig import Client, Fetch, holding, read_reply, serving, until
 
-from sift_batch import Config, Result
-from sift_batch.service import _lines
+from sift_batch import Config, Result, TargetError, open_store
+from sift_batch.service import _lines, _pages, _submissions
 from sift_batch.service._callers import Taken
+from sift_batch.service._problems import BadItem
+from sift_batch.service._response import text_response
 from sift_batch.service._service_config import ServiceConfig
+from sift_batch.testing import FaultyStore
 
 pytestmark = pytest.mark.real
 
@@ -86,20 +89,25 @@ async def test_lines_that_are_cut_before_the_first_are_no_fault(monkeypatch: pyt
 
 
 @pytest.mark.parametrize("who", ["a caller", "strangers"])
-async def test_answers_that_nobody_takes_leave_connections_to_others(who: str) -> None:
+async def test_answers_that_nobody_takes_leave_connections_to_others(
+    who: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One caller's answers on their way count as its open requests, and so do all strangers' together."""
+    monkeypatch.setitem(_pages._MADE, (b"/llms.txt", b""), text_response("x" * LONG))
     service = ServiceConfig(connections=8)
     async with serving(Long(), service=service) as api:
         opened = api.app._shared.open
         ask = (
             (api.ann, "POST", "/v1/fetch", b'{"url":"https://a.example/"}')
             if who == "a caller"
-            else (api.nobody, "GET", "/openapi.json")
+            else (api.nobody, "GET", "/llms.txt")
         )
         async with unread(*ask), unread(*ask):
             await until(lambda: sum(opened._counts.values()) == 2)
             await trio.sleep(0.1)
             assert sum(opened._counts.values()) == 2
+            room = api.app._shared.room
+            assert (room.free < room.total) is (who == "a caller")
         await until(lambda: not opened._counts)
 
 
@@ -141,3 +149,94 @@ async def test_a_refusal_for_want_of_room_is_said_to_who_asks() -> None:
                 (await read_reply(stream, "GET")).problem(503, "server_busy")
             assert (await api.bob.get("/v1/batch")).status == 200
         api.fetch.release()
+
+
+@pytest.mark.parametrize("path", ["targets", "events"])
+async def test_what_waits_for_room_ends_when_the_service_stops(path: str) -> None:
+    """While all the memory for results is held, a list of targets or events waits, and a stop ends it."""
+    async with serving() as api:
+        job_id = await api.settled(A)
+        room = api.app._shared.room
+        async with holding(room, room.free), unread(api.ann, "GET", f"/v1/batch/{job_id}/{path}"):
+            await until(lambda: room._line.locked())
+            api.app.stop()
+            await until(lambda: not api.app._shared.open._open)
+            assert not room._line.locked()
+        assert room.free == room.total
+
+
+async def test_one_damaged_row_does_not_shut_the_service() -> None:
+    """A read that fails is answered as such; whether the store works, a look at it says."""
+    async with open_store(":memory:") as made:
+        store = FaultyStore(made)
+        async with serving(store=store) as api:
+            job_id = await api.settled(A)
+            store.fail(operations=["status"])
+            (await api.ann.get(f"/v1/batch/{job_id}/results")).problem(503, "store_unavailable")
+            assert await api.app.health.is_ready()
+            store.recover()
+            store.fail(1, operations=["submit"])
+            refused = await api.ann.post("/v1/batch", {"targets": [f"{A}new"]})
+            refused.problem(503, "store_unavailable")
+            assert not await api.app.health.is_ready()
+
+
+async def test_thousands_of_unknown_names_are_not_all_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many faults of a body are gathered as are told, however many there are."""
+    made: list[BadItem] = []
+
+    def counted(*args: str) -> BadItem:
+        made.append(BadItem(*args))
+        return made[-1]
+
+    monkeypatch.setattr(_submissions, "BadItem", counted)
+    async with serving() as api:
+        body = {f"name{number}": 1 for number in range(5_000)}
+        told = (await api.ann.post("/v1/batch", {"targets": [A], **body})).problem(422, "bad_request")
+    assert len(told["errors"]) == 200
+    assert len(made) == 200
+
+
+async def test_whatever_version_is_there_a_change_is_waited_for() -> None:
+    """`If-None-Match: *` with `until=change` means the version of now: it waits, and tells the next one."""
+    async with serving(Fetch(hang=[A])) as api:
+        job_id = await api.submitted(A)
+        await api.fetch.wait_started(1)
+        version = (await api.runner.job(job_id)).version
+        path = f"/v1/batch/{job_id}?wait=30&until=change"
+        with trio.fail_after(60):
+            async with trio.open_nursery() as tasks:
+
+                async def look() -> None:
+                    reply = await api.ann.get(path, If_None_Match="*")
+                    assert reply.status == 200
+                    assert reply.headers["etag"] != f'W/"{version}"'
+
+                tasks.start_soon(look)
+                await until(lambda: api.app._shared.open._open)
+                await trio.sleep(0.1)
+                assert api.app._shared.open._open
+                api.fetch.release()
+
+
+@pytest.mark.parametrize(
+    ("retryable", "hint"),
+    [
+        ([False], "1 failed, not retryable: a rerun won't help"),
+        ([False, False], "2 failed, none of them retryable: a rerun won't help"),
+        ([False, True], "2 failed; a rerun fetches them"),
+        ([True], "1 failed; a rerun fetches it"),
+    ],
+)
+async def test_a_job_says_whether_a_rerun_helps(retryable: list[bool], hint: str) -> None:
+    """The hint of a settled job is about what failed; the list, which has not looked, leaves it open."""
+    fetch, urls = Fetch(), [f"{A}{number}" for number in range(len(retryable))]
+    for url, worth in zip(urls, retryable, strict=True):
+        fetch.fail(url, TargetError("no", code="page_not_found", retryable=worth))
+    async with serving(fetch) as api:
+        job_id = await api.settled(*urls, f"{A}done")
+        view = (await api.ann.get(f"/v1/batch/{job_id}")).json
+        assert view["hint"] == hint
+        assert view["next"]["path"] == f"/v1/batch/{job_id}/rerun"
+        (listed,) = (await api.ann.get("/v1/batch")).json["items"]
+        assert "a rerun helps if" in listed["hint"]

@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 import trio
-from api_rig import ANN, Fetch, serving, until
+from api_rig import ANN, Fetch, holding, serving, until
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from sift_batch import Caller, Config, Options, Result, StoreError, TargetState, TargetStatus, open_store
@@ -64,7 +64,7 @@ async def test_who_leaves_a_line_for_room_holds_nothing(autojump_clock: MockCloc
     room = SharedRoom(8)
     mine = Held(room, "ann")
     for full in (room.enter("ann"), room):
-        async with full.hold(99):
+        async with holding(full, 99):
             with trio.move_on_after(1) as scope:
                 await mine.take(2)
             assert scope.cancelled_caught

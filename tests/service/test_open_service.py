@@ -9,6 +9,7 @@ import pytest
 import trio
 from api_rig import Fetch
 
+from sift_batch.fetch import FetchConfig
 from sift_batch.service._open import open_service
 from sift_batch.service._settings import load_settings
 
@@ -49,3 +50,24 @@ async def test_a_cancel_goes_through_the_block(tmp_path: Path) -> None:
             scope.cancel()
             await trio.sleep_forever()
     assert scope.cancelled_caught
+
+
+async def test_the_fetch_cuts_what_the_engine_would_not_keep(tmp_path: Path) -> None:
+    """The engine's limit on a result is the fetch's, if it is lower."""
+    given: list[int] = []
+
+    @asynccontextmanager
+    async def noted(config: FetchConfig, **_: Any) -> AsyncIterator[Fetch]:
+        given.append(config.result_max_bytes)
+        yield Fetch()
+
+    for kept, cut in ((2_000, 2**18), (2**18, 3_000)):
+        flags = {
+            "service.data": str(tmp_path / "data"),
+            "service.port": 0,
+            "engine.result_max_bytes": kept,
+            "fetch.result_max_bytes": cut,
+        }
+        async with open_service(load_settings(None, {}, flags), fetcher=noted):
+            pass
+    assert given == [2_000, 3_000]

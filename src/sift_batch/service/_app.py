@@ -21,6 +21,7 @@ from ._cursors import KEY_BYTES, Cursors
 from ._health import Health
 from ._leases import Leases
 from ._pages import PATHS, page_at
+from ._places import counts
 from ._problems import Problem, problem_of_status
 from ._refusal import BodyRefused, ClientGone
 from ._request import BEARER, Request, Resources, unauthorized
@@ -127,6 +128,7 @@ class ServiceApp:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         seen, began = _Seen(), trio.current_time()
+        counts(scope, for_somebody=False)  # until it is held open for its caller
 
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -163,7 +165,9 @@ class ServiceApp:
         except ClientGone:
             raise
         except StoreError:
-            self.health.trouble()
+            # What can't be read may be one damaged row: whether the store works, a look at it says.
+            if scope["method"] not in ("GET", "HEAD"):
+                self.health.trouble()
             return Problem("store_unavailable").response()
         except trio.ClosedResourceError:
             return Problem("store_unavailable", "the service stops").response()
@@ -192,6 +196,7 @@ class ServiceApp:
         seen.restricted = caller.caller_class is CallerClass.RESTRICTED
         route, args = find_route(path, scope["method"])
         opened = self._enter(caller, receive, seen)
+        counts(scope, for_somebody=True)
         held = seen.until_sent.enter_context(closing(Held(self._shared.room, caller.name)))
         request = Request(scope, send, caller, args, opened, self._shared, held)
         response = await route(request)

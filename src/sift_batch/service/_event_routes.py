@@ -6,6 +6,7 @@ have missed any target, so it gets all that are finished. Followers who lack the
 bytes, made once.
 """
 
+import math
 from typing import Final
 
 import trio
@@ -14,6 +15,7 @@ from sift_batch import JobStatus
 
 from ._bulletins import Bulletin
 from ._lines import next_status
+from ._problems import Problem
 from ._reading_routes import known_versions, without_bodies
 from ._request import Request
 from ._response import Response, Stream, json_bytes
@@ -73,6 +75,8 @@ class _Events:
                         return await self._end(found)
         except trio.ClosedResourceError:
             return await self._end(End.STOPPING)
+        except Problem:  # it went, or must end, while it was read
+            return await self._end(request.open.end)
         except LookupError:
             return False
 
@@ -98,7 +102,7 @@ class _Events:
 async def _text(request: Request, found: JobStatus, news: list[int], *, first: bool) -> bytes:
     """What is told of one version, in one piece: each by itself would be a chunk, and a system call."""
     told: list[tuple[str, JobView | TargetRow]] = [
-        ("target", row) for row in await without_bodies(request, found, news)
+        ("target", row) for row in await without_bodies(request, found, news, patience=math.inf)
     ]
     # The first event of a stream is the job; later it follows its news.
     view = request.view(found)

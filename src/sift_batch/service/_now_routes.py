@@ -6,6 +6,8 @@ It goes through the same pipeline as a job's targets, before them, and is stored
 import math
 from typing import Final
 
+import trio
+
 from sift_batch import JobState, Result, RetryLater, TargetError
 
 from ._codes import TARGET_CODES
@@ -14,6 +16,7 @@ from ._problems import BadItem, Problem
 from ._reading_routes import MAX_WAIT
 from ._request import Request, ended
 from ._response import Response, json_response
+from ._room import bytes_of_chars
 from ._schema_types import LimitsView, ProblemMore
 from ._submissions import FetchOrder, bad_options, read_fetch_order
 from ._views import JOBS, result_view, step
@@ -32,6 +35,9 @@ async def fetch(request: Request) -> Response:
     request.query().check()
     order = read_fetch_order(await request.json())
     fetcher, bad = request.shared.fetcher, list[BadItem]()
+    began = trio.current_time()
+    # Before it is fetched: a page for which there is no room would be thrown away.
+    await request.reserve(bytes_of_chars(request.shared.config.result_max_bytes), seconds=PATIENCE)
 
     async def news() -> Result:
         # First what needs no site: a bad option is told even where the site can't be reached.
@@ -43,7 +49,7 @@ async def fetch(request: Request) -> Response:
         return await fetcher.interactive(request.caller, order.target, patience=PATIENCE)
 
     try:
-        result = await request.open.wait(news, seconds=ANSWER_WITHIN)
+        result = await request.open.wait(news, seconds=began + ANSWER_WITHIN - trio.current_time())
     except RetryLater as busy:
         raise _busy(busy, order) from None
     except TargetError as error:
@@ -58,7 +64,7 @@ async def fetch(request: Request) -> Response:
             more = {"truncated": True, "chars_total": len(result.content), "code": "truncated", "hint": hint}
             meta = view["meta"]
             view["meta"] = {**more, **meta} if result.meta.get("truncated") else {**meta, **more}
-    return json_response(view)
+    return request.answer(view)
 
 
 async def limits(request: Request) -> Response:

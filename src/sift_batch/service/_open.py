@@ -140,7 +140,7 @@ async def _opened(settings: Settings, around: _Around) -> AsyncGenerator[Service
         open_listening("port", chosen.host, chosen.port, backlog=chosen.backlog) as listeners,
         open_metered(around.registry, settings, gate) as metered,
         open_store(folder / STORE_FILE) as store,
-        around.fetcher(settings.fetch, gate=gate) as fetch,
+        around.fetcher(settings.fetch_kept(), gate=gate) as fetch,
         # The server outlives the runner's closing: what is under way is read to its end.
         trio.open_nursery() as serving,
         open_runner(
@@ -180,7 +180,7 @@ async def _opened(settings: Settings, around: _Around) -> AsyncGenerator[Service
                 await serving.start(metered.server(app.health, callers, fetch, stop=stop))
             beside.start_soon(callers.watch)
             beside.start_soon(told.watch)
-            beside.start_soon(end_taken, taken, app, runner)
+            beside.start_soon(end_taken, taken, app, runner, callers.let_in)
             measured = None if metered is None else metered.listeners
             yield Service(app, callers, runner, gate, listeners, measured)
         finally:

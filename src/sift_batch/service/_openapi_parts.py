@@ -152,7 +152,7 @@ HEADERS: Final[Mapping[str, tuple[Kind, str]]] = {
     "Retry-After": (Annotated[int, Note(minimum=1)], "seconds"),
     "ETag": (
         Annotated[str, Note(pattern=r'^W/"[0-9]+"$')],
-        "the version of the job: it changes with every change that can be seen",
+        "the version of the job: it changes with its state and its targets, not with its times and its pace",
     ),
     "Idempotent-Replayed": (
         Annotated[str, Note(values=("true",))],

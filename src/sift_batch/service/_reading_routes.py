@@ -13,7 +13,7 @@ import trio
 from sift_batch import JobStatus, TargetState
 
 from ._problems import Problem
-from ._request import Request
+from ._request import ROOM_PATIENCE, Request
 from ._response import Response, json_response
 from ._room import bytes_of
 from ._schema_types import TargetRow
@@ -39,6 +39,8 @@ async def job(request: Request) -> Response:
     if seconds:
         # Asked for first: whatever is waited for, a job that is not there is answered at once.
         version = await _version(request, job_id)
+        if change and "*" in known:
+            known = frozenset({version})  # whichever it is now
         if not (change and known and version not in known):
             await _wait(request, job_id, seconds, version if change else None)
     if known:
@@ -87,8 +89,13 @@ async def start_of(request: Request, job_id: str, asked: str, cursor: str | None
         raise
 
 
-async def without_bodies(request: Request, found: JobStatus, chosen: list[int]) -> list[TargetRow]:
-    """The views of some targets. The notes of a done one are in its meta: it is read, a few at a time."""
+async def without_bodies(
+    request: Request, found: JobStatus, chosen: list[int], *, patience: float = ROOM_PATIENCE
+) -> list[TargetRow]:
+    """The views of some targets. The notes of a done one are in its meta: it is read, a few at a time.
+
+    Waits for room for `patience` seconds at most. Raises `Problem` as `Request.reserve`.
+    """
     job_id, settled = found.job.id, found.job.settled
     views: list[TargetRow] = []
     # Neighbours together: what lies between targets that were not chosen may be results.
@@ -97,11 +104,12 @@ async def without_bodies(request: Request, found: JobStatus, chosen: list[int]) 
         if all(target.status is not TargetState.DONE for target in part):
             views += [target_row(target, settled=settled) for target in part]
             continue
-        async with request.shared.room.hold(bytes_of(part)):
-            read = await request.runner.status(job_id, start=start, stop=stop, caller=request.caller)
-            if read is None:
-                raise await request.missing(job_id)
-            views += [target_row(target, settled=settled) for target in read.targets]
+        await request.reserve(bytes_of(part), seconds=patience)
+        read = await request.runner.status(job_id, start=start, stop=stop, caller=request.caller)
+        if read is None:
+            raise await request.missing(job_id)
+        views += [target_row(target, settled=settled) for target in read.targets]
+        request.held.keep(0)
     return views
 
 

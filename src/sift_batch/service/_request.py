@@ -20,15 +20,15 @@ from ._leases import Leases
 from ._limits import ServerLimits
 from ._problems import Problem
 from ._query import Query
-from ._response import Response
+from ._response import Response, json_response
 from ._room import Held, SharedRoom
 from ._schema_types import JobView
 from ._submissions import Fetcher
-from ._views import JOBS, job_view, running_in, step
+from ._views import JOBS, failed_in_vain, job_view, running_in, step
 from ._waiting import End, OpenRequest, OpenRequests
 
 BEARER: Final = (b"www-authenticate", b"Bearer")
-_ROOM_PATIENCE: Final = 10.0
+ROOM_PATIENCE: Final = 10.0
 _ROOM_RETRY: Final = 5.0
 
 
@@ -83,7 +83,7 @@ class Request:
         """The body's JSON value."""
         return await read_json(self.scope["headers"], self.open.receive, large=self.shared.large_bodies)
 
-    async def reserve(self, nbytes: int, *, seconds: float = _ROOM_PATIENCE) -> None:
+    async def reserve(self, nbytes: int, *, seconds: float = ROOM_PATIENCE) -> None:
         """Hold room for results until the answer is out. Raises `Problem` if there is none for too long."""
         if not nbytes or self.held.take_now(nbytes):
             return
@@ -105,6 +105,12 @@ class Request:
             raise await self.missing(job_id)
         return found
 
+    def answer(self, value: Any) -> Response:
+        """An answer with results, for which as much room is held as it takes until it is out."""
+        response = json_response(value)
+        self.held.keep(len(response.body))
+        return response
+
     async def missing(self, job_id: str) -> Problem:
         """The problem of a job that is not there: gone, to whom it belonged; to all others unknown."""
         reason = await self.runner.gone(job_id, caller=self.caller)
@@ -118,11 +124,13 @@ class Request:
         return await self.status(job_id)
 
     def view(self, found: JobStatus) -> JobView:
-        """The view of a job."""
+        """The view of a job. Without its targets, as a list of jobs has it, less is said of what failed."""
         job = found.job
         progress = self.runner.progress(job.id, caller=self.caller)
         running = 0 if job.settled else running_in(found.targets)
-        return job_view(job, running=running, progress=progress, ttl=self.shared.config.ttl)
+        in_vain = failed_in_vain(found.targets) if job.settled and found.targets else None
+        ttl = self.shared.config.ttl
+        return job_view(job, running=running, progress=progress, ttl=ttl, in_vain=in_vain)
 
 
 Route = Callable[[Request], Awaitable[Response | None]]

@@ -5,7 +5,7 @@ is held in memory than there is room for. Results as a stream of lines are `_lin
 """
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from sift_batch import TargetState, TargetStatus
 
@@ -75,7 +75,7 @@ async def target(request: Request) -> Response:
         raise await request.missing(job_id)
     view = target_view(read.targets[0], settled=read.job.settled)
     in_parts = query.has("offset") or query.has("max_chars")
-    return _held(request, _part(view, offset, max_chars) if in_parts else view)
+    return request.answer(_part(view, offset, max_chars) if in_parts else view)
 
 
 async def _page(
@@ -99,14 +99,7 @@ async def _page(
         return json_response(page([first], more, settled=settled))
     await request.reserve(bytes_of(found.targets[idx] for idx in plan.chosen))
     items = await _read(request, job_id, plan.chosen, settled=settled)
-    return _held(request, page(items, more, settled=settled))
-
-
-def _held(request: Request, value: Any) -> Response:
-    """The answer, for which as much room is held as it takes until it is out."""
-    response = json_response(value)
-    request.held.keep(len(response.body))
-    return response
+    return request.answer(page(items, more, settled=settled))
 
 
 def plan_page(

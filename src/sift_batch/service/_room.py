@@ -5,8 +5,7 @@ slow readers are what fills a memory. One caller gets a part of the room, so tha
 nobody else from reading. First come, first served: a large page is not overtaken for ever by small ones.
 """
 
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Iterable
 from typing import Final
 
 import trio
@@ -21,7 +20,12 @@ _PARTS: Final = 4
 
 def bytes_of(targets: Iterable[TargetStatus]) -> int:
     """What the results of some targets may take until they are an answer; read without their results."""
-    return sum(target.chars * _BYTES_A_CHAR + _BYTES_A_TARGET for target in targets)
+    return sum(bytes_of_chars(target.chars) for target in targets)
+
+
+def bytes_of_chars(chars: int) -> int:
+    """What a result of so many characters may take until it is an answer."""
+    return chars * _BYTES_A_CHAR + _BYTES_A_TARGET
 
 
 class Room:
@@ -60,15 +64,6 @@ class Room:
         self._free += nbytes
         self._changed.set()
         self._changed = trio.Event()
-
-    @asynccontextmanager
-    async def hold(self, nbytes: int) -> AsyncIterator[None]:
-        """Hold bytes as long as the block lasts."""
-        taken = await self.take(nbytes)
-        try:
-            yield
-        finally:
-            self.give(taken)
 
 
 class SharedRoom(Room):

@@ -8,7 +8,7 @@ shows a value. Next: `_server` and the wiring, which use what is in force.
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal, cast
 
@@ -84,6 +84,14 @@ class Settings:
             SettingRow(name, value_text(field, self._value(field)), self.origins[name])
             for name, field in all_fields().items()
         ]
+
+    def fetch_kept(self) -> FetchConfig:
+        """The fetch's settings, with the engine's limit on a result if that is lower.
+
+        What is too long is cut by the fetch then, which knows its blocks and says how much there was.
+        """
+        most = min(self.fetch.result_max_bytes, self.engine.result_max_bytes)
+        return replace(self.fetch, result_max_bytes=most)
 
     def _value(self, field: Field) -> object:
         return getattr(getattr(self, field.section), field.name)

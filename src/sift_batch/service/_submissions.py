@@ -113,6 +113,8 @@ class _Reading:
             self.bad(pointer, "type", "must be an object")
             return {}
         for name in value:
+            if len(self._errors) >= _LISTED:
+                break
             if name not in known:
                 self.bad(_place(pointer, name), "unknown_field", f"the fields are {', '.join(sorted(known))}")
         return value

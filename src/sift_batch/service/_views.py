@@ -40,12 +40,17 @@ def step(method: str, path: str, body: Mapping[str, Any] | None = None) -> Step:
     return {"method": method, "path": path, "body": body}
 
 
-def job_view(job: Job, *, running: int, progress: Progress | None, ttl: float) -> JobView:
-    """The view of a job; `running` of its targets are being fetched."""
+def job_view(
+    job: Job, *, running: int, progress: Progress | None, ttl: float, in_vain: bool | None = None
+) -> JobView:
+    """The view of a job; `running` of its targets are being fetched.
+
+    `in_vain`: what failed is not worth another try; None if nobody has looked.
+    """
     done = job.targets_done - job.targets_failed
     pending = job.targets_total - job.targets_done - running
     incomplete = job.settled and done < job.targets_total
-    hint = _hint(job, unfetched=pending + running)
+    hint = _hint(job, unfetched=pending + running, in_vain=in_vain)
     waiting: Waiting | None = None
     if progress is not None and progress.reason:
         waiting = {"reason": progress.reason, "since": time_text(progress.since)}
@@ -94,7 +99,7 @@ def poll_after(job: Job, progress: Progress | None) -> int | None:
     return _FIRST_POLL if progress.reason in ("", "queue") else _WAITING_POLL
 
 
-def _hint(job: Job, *, unfetched: int) -> str:
+def _hint(job: Job, *, unfetched: int, in_vain: bool | None) -> str:
     if job.error == "restart":
         return "the service was restarted meanwhile; a rerun fetches what is missing"
     if job.error == "timeout":
@@ -106,8 +111,19 @@ def _hint(job: Job, *, unfetched: int) -> str:
         parts.append(f"{job.targets_failed} failed")
     if unfetched:
         parts.append(f"{unfetched} not fetched")
-    them = "it" if job.targets_failed + unfetched == 1 else "them"
-    return f"{' and '.join(parts)}; a rerun fetches {them}" if parts else ""
+    if not parts:
+        return ""
+    one = job.targets_failed + unfetched == 1
+    if unfetched or in_vain is False:
+        return f"{' and '.join(parts)}; a rerun fetches {'it' if one else 'them'}"
+    if in_vain:
+        return f"{parts[0]}, {'not' if one else 'none of them'} retryable: a rerun won't help"
+    return f"{parts[0]}; a rerun helps if {'it is' if one else 'they are'} retryable"
+
+
+def failed_in_vain(targets: Sequence[TargetStatus]) -> bool:
+    """Whether nothing that failed is worth another try."""
+    return not any(target.status is TargetState.FAILED and target.retryable for target in targets)
 
 
 def running_in(targets: Sequence[TargetStatus]) -> int:
