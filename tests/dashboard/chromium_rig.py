@@ -259,7 +259,7 @@ class Page:
         ]
 
     async def focus_is_on(self, name: str) -> None:
-        """Return once what has this name has the focus, for a screen reader: it hears of it a little later."""
+        """Return once what has this name has the focus; a screen reader hears of it a little later."""
         found = ""
         with trio.move_on_after(20):
             while (found := await self.focused()) != name:  # noqa: ASYNC110 - it tells nobody

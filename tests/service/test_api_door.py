@@ -2,7 +2,7 @@
 
 import pytest
 import trio
-from api_rig import ANN, Fetch, serving, until
+from api_rig import ANN, Client, Fetch, serving, until
 
 from sift_batch import StoreError
 from sift_batch.service._callers import Taken
@@ -44,13 +44,16 @@ async def test_the_body_is_not_read_before_the_key() -> None:
 
 
 async def test_too_many_failures_of_one_address_are_429_and_a_valid_key_still_passes() -> None:
-    """The limit is for requests without a valid key, and says how long it lasts."""
+    """The limit is for requests with a wrong key, and says how long it lasts; without a key it is always 401."""
     async with serving(service=ServiceConfig(auth_failures_per_minute=2)) as api:
+        wrong = Client(api.server.port, "siftb_" + "x" * 43)
         for _ in range(2):
-            (await api.nobody.get("/v1/batch")).problem(401, "unauthorized")
-        reply = await api.nobody.get("/v1/batch")
+            (await wrong.get("/v1/batch")).problem(401, "unauthorized")
+        reply = await wrong.get("/v1/batch")
         reply.problem(429, "auth_failures")
         assert 0 < int(reply.headers["retry-after"]) <= 60
+        for _ in range(4):
+            (await api.nobody.get("/v1/batch")).problem(401, "unauthorized")
         assert (await api.ann.get("/v1/batch")).status == 200
 
 

@@ -36,6 +36,8 @@ async def test_the_page_of_the_metrics() -> None:
         open_metrics = await client.get("/metrics", Accept=accept)
         assert open_metrics.headers["content-type"].startswith("application/openmetrics-text; version=1.0.0")
         assert open_metrics.body.endswith(b"# EOF\n")
+        # When a series began is told by no series of its own.
+        assert b"_created" not in plain.body + open_metrics.body
         odd = await client.get("/metrics", Accept="application/openmetrics-text;version=zephyr")
         assert (odd.status, odd.headers["content-type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")
         head = await client.send("HEAD", "/metrics")

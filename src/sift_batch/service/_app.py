@@ -220,13 +220,15 @@ class ServiceApp:
         return seen.open
 
     def _find(self, scope: Scope, headers: list[tuple[bytes, bytes]]) -> Caller:
-        caller = self._callers.find([value for name, value in headers if name == b"authorization"])
+        keys = [value for name, value in headers if name == b"authorization"]
+        caller = self._callers.find(keys)
         if caller is not None:
             return caller
         with suppress(Exception):
             self._traffic.stranger()
         client = scope.get("client")
-        seconds = self._attempts.failed(client[0] if client else "")
+        # Who sends no key tries none.
+        seconds = self._attempts.failed(client[0] if client else "") if keys else None
         if seconds is not None:
             raise Problem("auth_failures", retry_after=seconds, headers=[BEARER])
         raise unauthorized()

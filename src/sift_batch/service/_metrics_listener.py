@@ -3,11 +3,11 @@
 No key: whoever may reach the listener may read it. What the metrics are is `_metrics`' business.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Final
 
 import trio
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, choose_encoder, generate_latest
 
 from ._addressed import Names
@@ -60,7 +60,21 @@ class MetricsApp:
     def _page(self, accept: str) -> Response:
         try:
             encoder, content_type = choose_encoder(accept)
-            body = encoder(self._registry)
+            body = encoder(_Shown(self._registry))
         except (TypeError, ValueError):  # an odd version in the header
-            body, content_type = generate_latest(self._registry), CONTENT_TYPE_PLAIN_0_0_4
+            body, content_type = generate_latest(_Shown(self._registry)), CONTENT_TYPE_PLAIN_0_0_4
         return Response(200, body, ((b"content-type", content_type.encode("latin-1")),))
+
+
+class _Shown(CollectorRegistry):
+    """A registry without the times at which its series began: as text they are metrics of their own."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        super().__init__()
+        self._all = registry
+
+    def collect(self) -> Iterator[Metric]:
+        for metric in self._all.collect():
+            shown = Metric(metric.name, metric.documentation, metric.type, metric.unit)
+            shown.samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
+            yield shown

@@ -81,7 +81,7 @@ class ServiceConfig:
     send_seconds: float = 30.0
     grace_seconds: float = 10.0
     linger_seconds: float = 2.0
-    auth_failures_per_minute: int = 60
+    auth_failures_per_minute: int = 600
     inflight_bytes: int = 256 * 2**20
 
     def __post_init__(self) -> None:

@@ -23,7 +23,7 @@ function drawList() {
   $("no-jobs").hidden = list.ids.length > 0;
   $("no-jobs").textContent = list.status
     ? "No job is in this state."
-    : "No jobs yet. Start one above, or send one to the API.";
+    : "No jobs yet. Start one under “New job” above, or send one to the API.";
   $("more-jobs").hidden = !list.next;
   for (const [id, row] of rows)
     if (!list.ids.includes(id)) {

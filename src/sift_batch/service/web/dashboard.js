@@ -3,7 +3,7 @@
 
 import { call, hasKey, hooks, Problem, useKey } from "/?dashboard-service.js";
 import { follow, forget, on, refresh } from "/?dashboard-jobs.js";
-import { $, sayMessage, show, span } from "/?dashboard-page.js";
+import { $, say, sayMessage, show, span } from "/?dashboard-page.js";
 import { clear } from "/?dashboard-list.js";
 import { clear as clearForm } from "/?dashboard-new.js";
 import { close, openJob } from "/?dashboard-job.js";
@@ -54,6 +54,7 @@ function showTrouble(kind) {
     said = $("trouble-text");
   if (said.textContent !== text) said.textContent = text;
   $("trouble").hidden = !text;
+  if (text) say("");
   $("link").className = text ? "" : "live";
   $("link").textContent = text ? "Not connected" : "Live";
   $("link").hidden = !hasKey();
