@@ -44,7 +44,7 @@ async def test_the_body_is_not_read_before_the_key() -> None:
 
 
 async def test_too_many_failures_of_one_address_are_429_and_a_valid_key_still_passes() -> None:
-    """The limit is for requests with a wrong key, and says how long it lasts; without a key it is always 401."""
+    """The limit is for wrong keys, and says how long it lasts; without a key it is always 401."""
     async with serving(service=ServiceConfig(auth_failures_per_minute=2)) as api:
         wrong = Client(api.server.port, "siftb_" + "x" * 43)
         for _ in range(2):

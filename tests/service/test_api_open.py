@@ -150,7 +150,7 @@ async def test_a_caller_that_is_taken_out_loses_its_jobs_and_streams(tmp_path: P
                 await stream.event()
                 os.utime(path)
                 write_callers(path, ("bob", BOB))
-                assert service.callers.reload()
+                assert await service.callers.reloaded()
                 while await stream.event() is not None:
                     pass
                 assert stream.whole is False

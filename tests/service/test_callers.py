@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from sift_batch import Caller, CallerClass
 from sift_batch.service._caller_entries import TEXTS, CallersError, CallersProblem, parse_callers
-from sift_batch.service._callers import Callers, Taken, open_callers, open_single_user
+from sift_batch.service._callers import Callers, Reading, Taken, open_callers, open_single_user
 from sift_batch.service._keys import bearer_key, digest_of, digest_text
 from sift_batch.service._private_file import CODES, PrivateFileError, read_private
 from sift_batch.service._toml import place_of
@@ -42,6 +42,12 @@ def entry(name: str, *keys: str, kind: str = "fleet", more: str = "") -> str:
 BOTH = entry("ann", ANN) + entry("bob", BOB, kind="restricted")
 
 
+async def here(reading: Reading) -> object:
+    """Read at once: under the mock clock a thread would let virtual time run away."""
+    await trio.lowlevel.checkpoint()
+    return reading()
+
+
 class Service:
     """A service's side of the callers: a file, a wall clock, and what it was told."""
 
@@ -52,7 +58,11 @@ class Service:
         self.seconds = START
         self.told: list[CallersProblem | Taken | None] = []
         self.callers = open_callers(
-            self.path, now=lambda: self.seconds, on_reload=self.told.append, on_taken=self.told.append
+            self.path,
+            now=lambda: self.seconds,
+            on_reload=self.told.append,
+            on_taken=self.told.append,
+            aside=here,
         )
 
     def names(self, *keys: str) -> list[str | None]:
@@ -227,7 +237,7 @@ def test_any_bytes(raw: bytes) -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
 @given(st.integers(0, len(BOTH) - 1), st.binary(max_size=8))
-def test_a_damaged_file_changes_nothing(tmp_path: Path, cut: int, junk: bytes) -> None:
+async def test_a_damaged_file_changes_nothing(tmp_path: Path, cut: int, junk: bytes) -> None:
     """A file that was cut off or overwritten somewhere leaves everybody who was let in, or is valid."""
     service = Service(tmp_path)
     raw = BOTH.encode()[:cut] + junk
@@ -235,41 +245,41 @@ def test_a_damaged_file_changes_nothing(tmp_path: Path, cut: int, junk: bytes) -
     try:
         expected = {entry.name for entry in parse_callers(raw)}
     except CallersError:
-        assert not service.callers.reload()
+        assert not await service.callers.reloaded()
         assert service.names(ANN, BOB) == ["ann", "bob"]
         assert service.callers.problem is not None
     else:
-        assert service.callers.reload()
+        assert await service.callers.reloaded()
         assert {name for name in service.names(ANN, BOB) if name} <= expected
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100, deadline=None)
 @given(st.binary(max_size=300))
-def test_any_bytes_as_a_new_version(tmp_path: Path, raw: bytes) -> None:
+async def test_any_bytes_as_a_new_version(tmp_path: Path, raw: bytes) -> None:
     """Whatever bytes take the place of a callers file, the old callers stay."""
     service = Service(tmp_path)
     service.path.write_bytes(raw)
-    assert not service.callers.reload()
+    assert not await service.callers.reloaded()
     assert service.names(ANN, BOB) == ["ann", "bob"]
     assert [item for item in service.told if isinstance(item, Taken)] == []
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o620, 0o602, 0o601, 0o700, 0o610])
-def test_a_file_that_others_can_reach(service: Service, mode: int) -> None:
+async def test_a_file_that_others_can_reach(service: Service, mode: int) -> None:
     """Rights for anybody else refuse the start, and later change nothing."""
     service.path.chmod(mode)
     with pytest.raises(CallersError) as caught:
         open_callers(service.path)
     assert caught.value.problem.code == "mode"
-    assert not service.callers.reload()
+    assert not await service.callers.reloaded()
     assert service.names(ANN) == ["ann"]
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o400])
-def test_a_file_that_is_ours_alone(service: Service, mode: int) -> None:
+async def test_a_file_that_is_ours_alone(service: Service, mode: int) -> None:
     """Read and write for the owner, or less, is what a start wants."""
     service.path.chmod(mode)
-    assert service.callers.reload()
+    assert await service.callers.reloaded()
 
 
 def test_another_users_file(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,81 +309,81 @@ def test_what_is_no_file(tmp_path: Path, service: Service) -> None:
         assert caught.value.problem.code == code
 
 
-def test_a_file_that_is_too_large(service: Service) -> None:
+async def test_a_file_that_is_too_large(service: Service) -> None:
     """A file of more than a mebibyte is not read to its end; one of exactly that is."""
     text = BOTH + "#" * (2**20 - len(BOTH))
     service.path.write_text(text)
-    assert service.callers.reload()
+    assert await service.callers.reloaded()
     service.path.write_text(text + "#")
-    assert not service.callers.reload()
+    assert not await service.callers.reloaded()
     assert service.news() == ["ok", "too_large"]
 
 
-def test_reload_says_what_was_taken(service: Service) -> None:
+async def test_reload_says_what_was_taken(service: Service) -> None:
     """Who was removed is not let in after a reload and is told of, before the reload itself is."""
     service.path.write_text(entry("ann", ANN) + entry("eve", EVE))
-    assert service.callers.reload()
+    assert await service.callers.reloaded()
     assert service.names(ANN, BOB, EVE) == ["ann", None, "eve"]
     assert service.news() == [["bob"], "ok"]
-    assert service.callers.reload()
+    assert await service.callers.reloaded()
     assert service.news() == ["ok"]
 
 
-def test_revoked(service: Service) -> None:
+async def test_revoked(service: Service) -> None:
     """A revoked caller is not let in, though the file still has the keys."""
     service.path.write_text(entry("ann", ANN) + entry("bob", BOB, more="revoked = true"))
-    service.callers.reload()
+    await service.callers.reloaded()
     assert service.names(ANN, BOB) == ["ann", None]
     assert service.news() == [["bob"], "ok"]
 
 
-def test_a_revoked_caller_needs_no_key(service: Service) -> None:
+async def test_a_revoked_caller_needs_no_key(service: Service) -> None:
     """The keys of a revoked caller may be taken out of the file."""
     service.path.write_text(entry("ann", ANN) + entry("bob", more="revoked = true"))
-    assert service.callers.reload()
+    assert await service.callers.reloaded()
 
 
-def test_nobody_at_all(service: Service) -> None:
+async def test_nobody_at_all(service: Service) -> None:
     """An empty list shuts everybody out, which an empty file does not."""
     service.path.write_text("")
-    service.callers.reload()
+    await service.callers.reloaded()
     assert service.names(ANN, BOB) == ["ann", "bob"]
     service.path.write_text("caller = []\n")
-    service.callers.reload()
+    await service.callers.reloaded()
     assert service.names(ANN, BOB) == [None, None]
     assert service.news() == ["no_callers", ["ann", "bob"], "ok"]
 
 
-def test_rotation(service: Service) -> None:
+async def test_rotation(service: Service) -> None:
     """Both keys of a caller are good; taking one out is told of as a key, and takes no caller away."""
     service.path.write_text(entry("ann", ANN, EVE) + entry("bob", BOB))
-    service.callers.reload()
+    await service.callers.reloaded()
     assert service.names(ANN, EVE) == ["ann", "ann"]
     assert service.news() == ["ok"]
     service.path.write_text(entry("ann", EVE) + entry("bob", BOB))
-    service.callers.reload()
+    await service.callers.reloaded()
     assert service.names(ANN, EVE) == [None, "ann"]
     assert service.told[0] == Taken(frozenset(), frozenset({digest(ANN).removeprefix("sha256:")}))
 
 
-def test_the_class_is_that_of_the_file(service: Service) -> None:
+async def test_the_class_is_that_of_the_file(service: Service) -> None:
     """A change of class holds from the next request on and takes nobody away."""
     service.path.write_text(BOTH.replace("fleet", "restricted"))
-    service.callers.reload()
+    await service.callers.reloaded()
     found = service.callers.find(bearer(ANN))
     assert found is not None
     assert found.caller_class is CallerClass.RESTRICTED
     assert service.news() == ["ok"]
 
 
-def test_problem_goes_with_the_next_valid_version(service: Service) -> None:
+async def test_problem_goes_with_the_next_valid_version(service: Service) -> None:
     """What is wrong is known until a valid version is read."""
     service.path.write_text("x")
-    assert not service.callers.reload()
+    assert not await service.callers.reloaded()
     assert service.callers.problem is not None
     assert (service.callers.problem.code, service.callers.problem.line) == ("toml", 1)
     service.path.write_text(BOTH)
-    assert service.callers.reload()
+    assert await service.callers.reloaded()
     assert service.callers.problem is None
 
 
@@ -568,7 +578,7 @@ async def test_a_quiet_file_is_not_read(
         async def steps() -> None:
             await trio.sleep(100)
             assert reads() == 1
-            service.callers.reload()
+            await service.callers.reloaded()
             await trio.sleep(100)
             assert reads() == 3
 
@@ -601,7 +611,7 @@ async def test_expiry_does_not_hurry_the_reading(
 ) -> None:
     """A clock that is about to reach an expiry makes no half-written file count as quiet."""
     service.replace(entry("ann", ANN, more="expires = 2030-03-17T17:46:40.02Z") + entry("bob", BOB))
-    service.callers.reload()
+    await service.callers.reloaded()
     service.news()
 
     async def steps() -> None:
@@ -689,20 +699,20 @@ def test_a_data_folder_that_is_a_file(tmp_path: Path) -> None:
     assert caught.value.problem.code == "bad_folder"
 
 
-def test_a_new_single_user_key(tmp_path: Path) -> None:
+async def test_a_new_single_user_key(tmp_path: Path) -> None:
     """A key that is put in the place of the old one is in force after a reload; the caller stays."""
     told: list[Taken] = []
     callers = open_single_user(tmp_path, on_taken=told.append)
     (tmp_path / "key").write_text(EVE)
-    assert callers.reload()
+    assert await callers.reloaded()
     assert callers.find(bearer(EVE)) is not None
     assert [(sorted(item.callers), len(item.keys)) for item in told] == [([], 1)]
 
 
-def test_what_was_taken_is_not_shown_by_accident(service: Service) -> None:
+async def test_what_was_taken_is_not_shown_by_accident(service: Service) -> None:
     """Neither digests nor names are in the text of what was taken, or of the callers."""
     service.path.write_text(entry("ann", ANN))
-    service.callers.reload()
+    await service.callers.reloaded()
     shown = f"{service.told} {service.callers!r}"
     assert "bob" not in shown
     assert digest(BOB).removeprefix("sha256:") not in shown

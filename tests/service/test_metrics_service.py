@@ -196,5 +196,5 @@ async def test_the_service_counts_its_requests(tmp_path: Path) -> None:
         await until(lambda: counted_now() == expected)
         (key,) = (tmp_path / "data").glob("key")
         key.write_text("no key\n")
-        assert not service.callers.reload()
+        assert not await service.callers.reloaded()
         assert series(registry)["sift_batch_callers_reload_ok"] == 0

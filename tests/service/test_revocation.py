@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
@@ -58,6 +59,11 @@ class Door:
         return self.open.revoked(callers)
 
 
+def nobody() -> frozenset[str]:
+    """Who is let in: no one."""
+    return frozenset()
+
+
 def taken_of(*names: str) -> Taken:
     """Return what says that these callers are let in no more."""
     return Taken(frozenset(names), frozenset())
@@ -70,7 +76,7 @@ async def test_a_store_that_is_broken_holds_up_nobody_elses_end(autojump_clock: 
     send, taken = trio.open_memory_channel[Taken](10)
     with door.open.enter(BOB, quiet) as request:
         async with trio.open_nursery() as tasks:
-            tasks.start_soon(end_taken, taken, door, engine)
+            tasks.start_soon(end_taken, taken, door, engine, nobody)
             send.send_nowait(taken_of("ann"))
             await trio.sleep(0.1)
             send.send_nowait(taken_of("bob"))
@@ -96,7 +102,7 @@ async def test_a_submit_that_takes_long_is_cancelled_when_it_is_stored(autojump_
     async with trio.open_nursery() as tasks:
         tasks.start_soon(submit)
         await wait_all_tasks_blocked()
-        tasks.start_soon(end_taken, taken, door, engine)
+        tasks.start_soon(end_taken, taken, door, engine, nobody)
         send.send_nowait(taken_of("ann"))
         await trio.sleep(22)
         assert engine.cancelled == ["late"]
@@ -109,7 +115,7 @@ async def test_who_is_let_in_again_keeps_what_it_submits_then(autojump_clock: Mo
     send, taken = trio.open_memory_channel[Taken](10)
     async with trio.open_nursery() as tasks:
         with door.open.enter(ANN, quiet):
-            tasks.start_soon(end_taken, taken, door, engine)
+            tasks.start_soon(end_taken, taken, door, engine, nobody)
             send.send_nowait(taken_of("ann"))
             await trio.sleep(3)
         with door.open.enter(ANN, quiet) as again:
@@ -117,4 +123,25 @@ async def test_who_is_let_in_again_keeps_what_it_submits_then(autojump_clock: Mo
             engine.live["ann"] = ["new"]
             await trio.sleep(10)
             assert (again.end, engine.cancelled) == (None, [])
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("broken", [True, False])
+async def test_who_is_let_in_again_meanwhile_keeps_what_it_submits(
+    autojump_clock: MockClock, broken: bool
+) -> None:
+    """Nothing of a caller that is let in again is cancelled, though a request or the store holds on."""
+    engine, door = Engine(*(["ann"] if broken else [])), Door()
+    let_in: set[str] = set()
+    send, taken = trio.open_memory_channel[Taken](10)
+    async with trio.open_nursery() as tasks:
+        with door.open.enter(ANN, quiet), door.open.enter(BOB, quiet):
+            tasks.start_soon(end_taken, taken, door, engine, lambda: frozenset(let_in))
+            send.send_nowait(taken_of("ann", "bob"))
+            await trio.sleep(3.5)
+            let_in.add("ann")
+            engine.broken.clear()
+            engine.live = {"ann": ["new"], "bob": ["late"]}
+            await trio.sleep(10)
+            assert engine.cancelled == ["late"]
         tasks.cancel_scope.cancel()

@@ -14,7 +14,6 @@ LAST = H + b"Connection: close\r\n"
 FAULTS = {
     "exception": ValueError("sesame"),
     "group": ExceptionGroup("sesame", [ValueError("sesame"), OSError("sesame")]),
-    "exit": SystemExit(3),
     "assertion": AssertionError("sesame"),
     "memory": MemoryError(),
     "recursion": RecursionError("sesame"),

@@ -21,6 +21,8 @@ import sift_batch
 
 from .plan import Refused
 from .screen import Screen
+from .serve_descriptors import raise_descriptor_limit
+from .serve_signals import STOPPING
 from .service_start import close_ways_out, folder_refused, service_settings, without_extra
 from .setting_flags import allowed_settings
 
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     from sift_batch.service._service_config import ServiceConfig
     from sift_batch.service._settings import Settings
 
-_STOPPING: Final = (signal.SIGINT, signal.SIGTERM)
 _OF_THE_MACHINE: Final = frozenset({"unmakeable", "unreadable"})
 """Problems with the callers that are no mistake in their file."""
 
@@ -53,6 +54,7 @@ def serve_command(
     try:
         close_ways_out()
         settings = service_settings(config, {**flags, **allowed_settings(allow)}, screen)
+        raise_descriptor_limit(settings)
         _run(settings, quiet=quiet, as_json=as_json)
     except Refused as refused:
         screen.error(refused.reason)
@@ -117,6 +119,7 @@ class _Stopping:
         self._log = log
         self._service: Service | None = None
         self._since: float | None = None
+        self._reload = False  # asked for before the service was there
         self.starting = trio.CancelScope()
         """Cancelled by a signal that comes before the service is there."""
         self.asked = trio.Event()
@@ -124,11 +127,14 @@ class _Stopping:
     def begun(self, service: "Service") -> None:
         """The service runs from now on."""
         self._service = service
+        if self._reload:
+            service.callers.reload()
 
     async def obey(self, signals: AsyncIterator[int]) -> None:
         """Do what signals ask for."""
         async for number in signals:
             if number == signal.SIGHUP:
+                self._reload = True
                 if self._service is not None:
                     self._service.callers.reload()
             else:
@@ -138,7 +144,7 @@ class _Stopping:
         if self._since is not None:  # it came before the handler was ours
             self._end_at_once(number, None)
         self._since = trio.current_time()
-        for each in _STOPPING:
+        for each in STOPPING:
             # Not through the loop: what holds it up may be why there is a second signal.
             signal.signal(each, self._end_at_once)
         self._log.event("service.stopping", signal=signal.Signals(number).name)
@@ -159,6 +165,12 @@ class _Stopping:
 
 
 async def _serve(settings: "Settings", quiet: bool, as_json: bool) -> None:
+    # Before what takes its time to import: a signal that comes meanwhile is obeyed right after.
+    with trio.open_signal_receiver(*STOPPING, signal.SIGHUP) as signals:
+        await _serve_until(signals, settings, quiet, as_json)
+
+
+async def _serve_until(signals: AsyncIterator[int], settings: "Settings", quiet: bool, as_json: bool) -> None:
     from prometheus_client import CollectorRegistry
 
     from sift_batch.logs import open_log, unsealed_handlers
@@ -170,22 +182,20 @@ async def _serve(settings: "Settings", quiet: bool, as_json: bool) -> None:
         log.event("log.unsealed", handlers=len(handlers))
     stopping = _Stopping(log)
     failure: Exception | None = None
-    with trio.open_signal_receiver(*_STOPPING, signal.SIGHUP) as signals:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(stopping.obey, signals)
-            try:
-                with stopping.starting:
-                    async with open_service(settings, registry=CollectorRegistry()) as service:
-                        stopping.begun(service)
-                        _tell_ready(service, settings, log, quiet=quiet, as_json=as_json)
-                        await stopping.asked.wait()
-            except Exception as error:
-                failure = error  # raised below: out of here it would come as a group
-            nursery.cancel_scope.cancel()
-        if failure is None:
-            stopping.ended()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(stopping.obey, signals)
+        try:
+            with stopping.starting:
+                async with open_service(settings, registry=CollectorRegistry()) as service:
+                    stopping.begun(service)
+                    _tell_ready(service, settings, log, quiet=quiet, as_json=as_json)
+                    await stopping.asked.wait()
+        except Exception as error:
+            failure = error  # raised below: out of here it would come as a group
+        nursery.cancel_scope.cancel()
     if failure is not None:
         raise failure
+    stopping.ended()
 
 
 def _tell_ready(

@@ -43,6 +43,12 @@ Exit codes:
 @output_flags
 def command(config: Path | None, allow: tuple[str, ...], quiet: bool, as_json: bool, **flags: Any) -> int:
     """Hand the flags on."""
-    from .serve_command import serve_command
+    from .serve_signals import StoppedEarly, early_signals
 
-    return serve_command(config, given_settings(flags), allow=allow, quiet=quiet, as_json=as_json)
+    try:
+        with early_signals():
+            from .serve_command import serve_command
+
+            return serve_command(config, given_settings(flags), allow=allow, quiet=quiet, as_json=as_json)
+    except StoppedEarly:
+        return 0

@@ -15,12 +15,14 @@ import trio
 
 from ._asgi import Message
 from ._events import OnEvent
+from ._hang_up import hung_up
 from ._head import declared_length
 from ._limits import ServerLimits
 from ._refusal import BodyRefused, ClientGone
 
 _READ: Final = 16 * 1024
 _OVERHEAD: Final = 64 * 1024
+_LOOK_EVERY: Final = 1.0
 
 
 class Body:
@@ -180,3 +182,9 @@ class Body:
                 self._early += data
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             self.leave()
+            return
+        # Nothing more is read before the answer is out, so a client's leaving has to be looked for.
+        while not self.left:
+            await trio.sleep(_LOOK_EVERY)
+            if hung_up(self._stream):
+                self.leave()

@@ -5,10 +5,10 @@ that is not valid changes nothing. Whoever was let in before and is not any more
 service can end what they have under way: nothing is cancelled or closed here. Next: the routes.
 """
 
-import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +17,7 @@ import trio
 from sift_batch import Caller, CallerClass
 
 from ._caller_entries import CallersError, CallersProblem, Entry, parse_callers
+from ._held_keys import HeldKey, active, held_keys, next_expiry
 from ._keys import bearer_key, digest_of, matching, new_key, read_key
 from ._private_file import PrivateFileError, Stamp, make_private, make_private_folder, read_private, stamp_of
 
@@ -46,17 +47,21 @@ class Taken:
     keys: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class _HeldKey:
-    digest: bytes
-    caller: Caller
-    expires_at: float
+_Version = tuple[tuple[HeldKey, ...], Stamp]
+Reading = Callable[[], _Version]
+"""Reads and parses the file."""
+
+Aside = Callable[[Reading], Awaitable[_Version]]
+"""Runs a reading where it holds nothing up."""
+
+# A reading that nobody waits for any more may go on: it changes nothing.
+_in_thread: Final = partial(trio.to_thread.run_sync, abandon_on_cancel=True, thread_name="sift-batch callers")
 
 
 class Callers:
     """Everybody who may call. Made by `open_callers` or `open_single_user`.
 
-    `find` may be called from any task; `reload` and `watch` must be of one Trio run.
+    `find` may be called from any task; `reload`, `reloaded` and `watch` must be of one Trio run.
     """
 
     def __init__(
@@ -68,6 +73,7 @@ class Callers:
         now: Callable[[], float],
         on_reload: Callable[[CallersProblem | None], object],
         on_taken: Callable[[Taken], object],
+        aside: Aside,
     ) -> None:
         self._path = path
         self._parse = parse
@@ -75,10 +81,12 @@ class Callers:
         self._now = now
         self._on_reload = on_reload
         self._on_taken = on_taken
+        self._aside = aside
+        # A reading is under way. And: one was asked for; a new event for each that is done.
+        self._reading, self._asked = trio.Lock(), trio.Event()
         # The keys of the newest valid version, and why the version behind `_stamp` is not valid (None:
         # it is). Both are replaced as a whole, by `_load`.
-        entries, stamp = self._read()
-        self._held = _held(entries)
+        self._held, stamp = self._read()
         self._problem: CallersProblem | None = None
         # `_stamp` is the version that was read last, `_seen` what the last look found. `_again`: read
         # it once more, since a write within one tick of the file system's clock leaves the same stamp.
@@ -107,33 +115,49 @@ class Callers:
             return None
         return found.caller
 
-    def reload(self) -> bool:
-        """Read the file now, as on SIGHUP; return whether it is valid. Both callbacks come before.
+    def let_in(self) -> frozenset[str]:
+        """Return the names of all who are let in now."""
+        return self._active_now()[0]
 
-        A file that can't be read, or is not valid, changes nothing.
+    def reload(self) -> None:
+        """Have the file read now, as on SIGHUP: `watch` does it."""
+        self._asked.set()
+
+    async def reloaded(self) -> bool:
+        """Read the file now; return whether it is valid. Both callbacks come before.
+
+        A file that can't be read, or is not valid, changes nothing; nor does a reading that is cancelled.
         """
-        self._seen = stamp_of(self._path)
-        self._load(self._seen, asked=True)
-        self._again = True
-        self._tell()
-        return self._problem is None
+        async with self._reading:
+            self._seen = stamp_of(self._path)
+            await self._load(self._seen, asked=True)
+            self._again = True
+            self._tell()
+            return self._problem is None
 
     async def watch(self, *, every: float = _EVERY) -> None:
         """Follow the file and the clock until cancelled, with a look each `every` seconds.
 
         A changed file is in force within about that time and a quarter of a second; who expires is
-        told of at that second. A callback that raises ends this task.
+        told of at that second. Files are read and parsed in a thread: a large one holds nothing up but
+        this. A callback that raises ends this task.
         """
         look_at = trio.current_time() + every
         while True:
             # The clock of `expires` is not Trio's: what is slept is a guess, and `_tell` decides.
-            pause = min(look_at - trio.current_time(), self._next_expiry() - self._now())
-            await trio.sleep(max(_SHORTEST, pause))
+            pause = min(look_at - trio.current_time(), next_expiry(self._held, self._now()) - self._now())
+            with trio.move_on_after(max(_SHORTEST, pause)):
+                await self._asked.wait()
+            if self._asked.is_set():
+                self._asked = trio.Event()
+                await self.reloaded()
             if trio.current_time() >= look_at:
-                look_at = trio.current_time() + (_QUIET if self._look() else every)
+                async with self._reading:
+                    soon = await self._look()
+                look_at = trio.current_time() + (_QUIET if soon else every)
             self._tell()
 
-    def _look(self) -> bool:
+    async def _look(self) -> bool:
         """Read the file if it has changed; return whether the next look should be soon.
 
         A look is one `lstat` of a small local file: a thread for it would cost more than it saves.
@@ -143,22 +167,22 @@ class Callers:
             self._seen = stamp
             if self._again:
                 self._again = False
-                self._load(stamp, asked=False)
+                await self._load(stamp, asked=False)
             return False
         if stamp != self._seen:
             self._seen = stamp
             return True
         self._again = True
-        self._load(stamp, asked=True)
+        await self._load(stamp, asked=True)
         return False
 
-    def _load(self, stamp: Stamp | None, *, asked: bool) -> None:
+    async def _load(self, stamp: Stamp | None, *, asked: bool) -> None:
         """Put the file in force if it is valid. Tells of it if `asked`, or if anything is new."""
         before = self._problem
         held = self._held
         try:
-            entries, stamp = self._read()
-            held, self._problem = _held(entries), None
+            held, stamp = await self._aside(self._read)
+            self._problem = None
         except CallersError as error:
             self._problem = error.problem
             # Too many open files, a disk that fails: that passes without a new version of the file.
@@ -171,9 +195,9 @@ class Callers:
             self._tell()
             self._on_reload(self._problem)
 
-    def _read(self) -> tuple[tuple[Entry, ...], Stamp]:
+    def _read(self) -> _Version:
         raw, stamp = _read_file(self._path, self._limit)
-        return self._parse(raw), stamp
+        return held_keys(self._parse(raw)), stamp
 
     def _tell(self) -> None:
         before, self._active = self._active, self._active_now()
@@ -182,13 +206,7 @@ class Callers:
             self._on_taken(Taken(callers, keys))
 
     def _active_now(self) -> tuple[frozenset[str], frozenset[str]]:
-        now = self._now()
-        active = [item.caller for item in self._held if item.expires_at > now]
-        return frozenset(item.name for item in active), frozenset(item.key_sha256 for item in active)
-
-    def _next_expiry(self) -> float:
-        now = self._now()
-        return min((item.expires_at for item in self._held if item.expires_at > now), default=math.inf)
+        return active(self._held, self._now())
 
 
 def _nothing(_: object) -> None:
@@ -201,16 +219,25 @@ def open_callers(
     now: Callable[[], float] = time.time,
     on_reload: Callable[[CallersProblem | None], object] = _nothing,
     on_taken: Callable[[Taken], object] = _nothing,
+    aside: Aside = _in_thread,
 ) -> Callers:
     """Return the callers of a callers file.
 
     `now` is the wall clock, in seconds since 1970. `on_reload` is called after each later reading,
     with None if the file is in force; `on_taken` when somebody is not let in any more. Both are plain
-    functions and must not raise.
+    functions and must not raise. `aside` runs later readings: in a thread, if nothing else is said.
 
     Raises `CallersError` if the file can't be read or is not valid: then the service does not start.
     """
-    return Callers(path, parse_callers, limit=_LARGEST_FILE, now=now, on_reload=on_reload, on_taken=on_taken)
+    return Callers(
+        path,
+        parse_callers,
+        limit=_LARGEST_FILE,
+        now=now,
+        on_reload=on_reload,
+        on_taken=on_taken,
+        aside=aside,
+    )
 
 
 def open_single_user(
@@ -238,6 +265,7 @@ def open_single_user(
         now=now,
         on_reload=on_reload,
         on_taken=on_taken,
+        aside=_in_thread,
     )
 
 
@@ -258,16 +286,3 @@ def _parse_key(raw: bytes) -> tuple[Entry, ...]:
     if key is None:
         raise CallersError(CallersProblem("bad_key_file"))
     return (Entry(name=SINGLE_USER, caller_class=CallerClass.FLEET, keys=(digest_of(key),)),)
-
-
-def _held(entries: tuple[Entry, ...]) -> tuple[_HeldKey, ...]:
-    return tuple(
-        _HeldKey(
-            digest,
-            Caller(entry.name, entry.workspace, digest.hex(), entry.caller_class),
-            entry.expires_at,
-        )
-        for entry in entries
-        if not entry.revoked
-        for digest in entry.keys
-    )

@@ -17,6 +17,7 @@ from ._events import OnEvent
 from ._exchange import After, Exchange
 from ._head import head_end, parse_head
 from ._limits import ServerLimits
+from ._places import EXTENSION, Places, Rank
 from ._refusal import Answers, Refused, refusal_bytes
 
 _READ: Final = 16 * 1024
@@ -32,8 +33,8 @@ class Surroundings(NamedTuple):
     answers: Answers
     tell: OnEvent
     stopping: Callable[[], bool]
-    waiting: dict["Connection", None]
-    """Connections without a whole request, the longest waiting one first; each puts itself in and out."""
+    places: Places["Connection"]
+    """Connections that may end to make room; each puts itself in, and out again if it goes on."""
     state: dict[str, Any]
 
 
@@ -66,7 +67,9 @@ class Connection:
             if rest is not None:
                 raise rest from None  # noqa: ASYNC104 - the cancel in it goes on
         finally:
-            await trio.aclose_forcefully(self._stream)
+            # Shielded: a cancel from outside must not take the place of what ends the program.
+            with trio.CancelScope(shield=True):
+                await trio.aclose_forcefully(self._stream)
 
     async def _talk(self) -> None:
         try:
@@ -95,11 +98,11 @@ class Connection:
         """The bytes of the next head. None when there is none to come."""
         end = head_end(self._early, self._limits) if self._early else -1
         if end < 0:
-            self._around.waiting[self] = None
+            self._stand(Rank.WAITS)
             try:
                 end = await self._wait_head()
             finally:
-                self._around.waiting.pop(self, None)
+                self._around.places.leave(self)
         if end < 0:
             return None
         head = bytes(self._early[:end])
@@ -141,7 +144,20 @@ class Connection:
             stopping=self._around.stopping,
             tell=self._around.tell,
         )
-        return await exchange.run(self._around.app, self._scope_of(request))
+        try:
+            return await exchange.run(self._around.app, self._scope_of(request))
+        finally:
+            self._around.places.leave(self)
+
+    def _counts(self, for_somebody: bool) -> None:
+        if for_somebody:
+            self._around.places.leave(self)
+        else:
+            self._stand(Rank.NOBODYS)
+
+    def _stand(self, rank: Rank) -> None:
+        if not self.scope.cancel_called:  # else it has given way already, and makes no more room
+            self._around.places.stand(self, rank)
 
     def _scope_of(self, request: h11.Request) -> Scope:
         raw_path, _, query = request.target.partition(b"?")
@@ -161,14 +177,15 @@ class Connection:
             "client": self._client,
             "server": self._server,
             "state": self._around.state.copy(),
+            "extensions": {EXTENSION: self._counts},
         }
 
     async def _refuse(self, status: int) -> None:
-        data = refusal_bytes(status, self._around.answers, mute=self._mute)
-        await say_and_linger(self._stream, data, self._limits)
+        await self._linger(refusal_bytes(status, self._around.answers, mute=self._mute))
 
-    async def _linger(self) -> None:
-        await say_and_linger(self._stream, b"", self._limits)
+    async def _linger(self, data: bytes = b"") -> None:
+        self._stand(Rank.LINGERS)
+        await say_and_linger(self._stream, data, self._limits)
 
 
 async def say_and_linger(stream: trio.abc.Stream, data: bytes, limits: ServerLimits) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 from sift_batch import StoreError
 
 from ._cursors import KEY_BYTES
-from ._private_file import PrivateFileError, make_private, make_private_folder, read_private
+from ._private_file import PrivateFileError, make_private, make_private_folder, read_private, replace_private
 from ._service_config import ServiceConfig
 
 CURSOR_KEY_FILE: Final = "cursor-key"
@@ -30,13 +30,19 @@ def data_folder(config: ServiceConfig) -> Path:
 
 
 def cursor_key(folder: Path) -> bytes:
-    """Return the key that cursors are signed with, made at the first start. Raises `StoreError`."""
-    path = folder / CURSOR_KEY_FILE
+    """Return the key that cursors are signed with, made at the first start. Raises `StoreError`.
+
+    One that is not whole, as after a disk was full, is no secret: a new one takes its place. Only who holds
+    the store of the folder may ask.
+    """
+    path, new = folder / CURSOR_KEY_FILE, secrets.token_bytes(KEY_BYTES)
     try:
-        make_private(path, secrets.token_bytes(KEY_BYTES))
+        make_private(path, new)
         key, _ = read_private(path, limit=KEY_BYTES)
+        if len(key) < KEY_BYTES:
+            replace_private(path, new)
+            key = new
     except PrivateFileError:
         text = f"its file {CURSOR_KEY_FILE} can't be made or used; remove it, and see that there is room"
         raise StoreError(text) from None
-    # A file that was cut short is no secret.
-    return key if len(key) == KEY_BYTES else secrets.token_bytes(KEY_BYTES)
+    return key

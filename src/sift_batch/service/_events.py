@@ -11,7 +11,7 @@ ServerEvent = Literal[
     "connection_opened",
     "connection_closed",
     "connection_failed",  # a fault of the server itself, contained
-    "evicted",  # waited longest without a whole request, closed to make room at the cap
+    "evicted",  # closed to make room: it lingered, had sent no whole request, or answered nobody's
     "refused_full",
     "accept_failed",
     "bad_request",

@@ -16,8 +16,8 @@ class ServerLimits:
     """Limits of one server: bytes, counts, seconds. A bad value raises `ValueError` with the field's name."""
 
     connections: int = 256
-    """Open connections. One more takes the place of the one that waits longest without having sent a whole
-    request; when each of them is being answered, it gets a 503."""
+    """Open connections. One more takes the place of one that does less (`_places`): that lingers, that has
+    sent no whole request, or whose request is nobody's. When all must stay, it gets a 503."""
     head_bytes: int = 16 * 1024
     """Request line and headers together; more is a 431."""
     header_count: int = 100

@@ -41,11 +41,14 @@ async def fetch(request: Request) -> Response:
 
     async def news() -> Result:
         # First what needs no site: a bad option is told even where the site can't be reached.
+        refused: TargetError | None = None
         try:
             await fetcher.check(order.target)
-        except TargetError:
+        except TargetError as error:
+            refused = error
+        if refused is not None:
             bad.extend(await bad_options(order.target.options, fetcher, "/options"))
-            raise
+            raise refused
         return await fetcher.interactive(request.caller, order.target, patience=PATIENCE)
 
     try:

@@ -7,7 +7,9 @@ have written or read is refused. Nothing here knows what the bytes mean; `_calle
 import contextlib
 import errno
 import os
+import secrets
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -72,28 +74,58 @@ def read_private(path: Path, *, limit: int) -> tuple[bytes, Stamp]:
 def make_private(path: Path, content: bytes) -> bool:
     """Make a file that only this user can read; False if there is something at `path` already.
 
-    Raises `PrivateFileError` when it can't be made; then nothing is left of it.
+    The name is given to a file that is whole and on the disk, so a process that dies meanwhile leaves no
+    part of one at `path`. Raises `PrivateFileError` when it can't be made; then nothing is left of it.
     """
-    # O_EXCL never opens what another has put there, and never follows a link.
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        descriptor = os.open(path, flags, _OURS_ALONE)
+        if os.path.lexists(path):
+            return False
+        with _draft(path, content) as draft:
+            os.link(draft, path)  # unlike a renaming, it never takes the place of another's file
     except FileExistsError:
         return False
     except (OSError, ValueError):
         raise PrivateFileError("unreadable") from None
+    return True
+
+
+def replace_private(path: Path, content: bytes) -> None:
+    """Put such a file in the place of what is at `path`, at once. Raises `PrivateFileError`."""
+    try:
+        with _draft(path, content) as draft:
+            draft.rename(path)
+    except (OSError, ValueError):
+        raise PrivateFileError("unreadable") from None
+
+
+@contextlib.contextmanager
+def _draft(path: Path, content: bytes) -> Iterator[Path]:
+    """Write a file beside `path` that is to get its name in the block; then only the name is left."""
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}.draft")
+    # O_EXCL never opens what another has put there, and never follows a link.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(draft, flags, _OURS_ALONE)
     try:
         with open(descriptor, "wb") as file:  # noqa: PTH123 - the descriptor is what was made with O_EXCL
             os.fchmod(descriptor, _OURS_ALONE)  # a umask may have taken rights away from us as well
             file.write(content)
             file.flush()
             os.fsync(descriptor)
-    except OSError:
-        # Half a key would be found at the next start, and be no key.
+        yield draft
+        _sync_folder(path.parent)
+    finally:
         with contextlib.suppress(OSError):
-            path.unlink()
-        raise PrivateFileError("unreadable") from None
-    return True
+            draft.unlink()
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make names in a folder outlive a loss of power, where the file system can say so."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with contextlib.suppress(OSError):
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def make_private_folder(path: Path) -> None:

@@ -83,10 +83,11 @@ async def start_of(request: Request, job_id: str, asked: str, cursor: str | None
         return 0
     try:
         return int(request.shared.cursors.read(request.caller, asked, cursor))
-    except Problem:
-        # Another caller's job is an unknown one, whatever cursor comes with it.
-        await _version(request, job_id)
-        raise
+    except Problem as problem:
+        refused = problem
+    # Another caller's job is an unknown one, whatever cursor comes with it.
+    await _version(request, job_id)
+    raise refused
 
 
 async def without_bodies(

@@ -4,6 +4,7 @@ Each connection is a task of its own (`_connection`) that lets no exception out.
 to a callback, by name. No TLS, no HTTP/2, no WebSocket: a proxy in front has them.
 """
 
+import errno
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from ._connection import Connection, Surroundings, say_and_linger
 from ._events import OnEvent, contained
 from ._lifespan import Lifespan
 from ._limits import ServerLimits
+from ._places import Places, Rank
 from ._refusal import Answers, problem, refusal_bytes
 
 _DEFAULTS: Final = ServerLimits()
@@ -62,9 +64,9 @@ class _Server:
         self, app: App, limits: ServerLimits, answers: Answers, tell: OnEvent, state: dict[str, Any]
     ) -> None:
         self._limits, self._answers, self._tell = limits, answers, tell
-        # Those of the open connections that have sent no whole request, the longest waiting one first.
-        self._waiting: dict[Connection, None] = {}
-        self._around = Surroundings(app, limits, answers, tell, lambda: self._stopping, self._waiting, state)
+        # Those of the open connections that may end to make room.
+        self._places: Places[Connection] = Places()
+        self._around = Surroundings(app, limits, answers, tell, lambda: self._stopping, self._places, state)
         self._stopping = False
         # Open connections, less those that were told to go. Never more than the cap.
         self._open: set[Connection] = set()
@@ -86,7 +88,7 @@ class _Server:
                 accepting.cancel_scope.cancel()
             await _close(listeners)
             self._stopping = True
-            for connection in list(self._waiting):
+            for connection in self._places.of(Rank.WAITS):
                 if connection.silent:
                     connection.scope.cancel()
             connections.cancel_scope.deadline = trio.current_time() + self._limits.grace_seconds
@@ -99,26 +101,33 @@ class _Server:
                 stream = await listener.accept()
             except trio.ClosedResourceError:
                 return
-            except OSError:
+            except OSError as error:
                 # No descriptors, no memory, a client that left in the queue: none of it is for ever.
                 self._tell("accept_failed")
+                if error.errno == errno.EMFILE:
+                    self._make_room()  # the process has fewer descriptors than the cap would take
                 await trio.sleep(_ACCEPT_PAUSE)
             else:
                 self._admit(stream, tasks)
 
     def _admit(self, stream: trio.abc.Stream, tasks: trio.Nursery) -> None:
-        if len(self._open) >= self._limits.connections and self._waiting:
-            # A flood of clients that say nothing, or never finish saying it, then only pushes itself out.
-            longest = next(iter(self._waiting))
-            self._leave(longest)
-            longest.scope.cancel()
-            self._tell("evicted")
-        if len(self._open) >= self._limits.connections:
+        if len(self._open) >= self._limits.connections and not self._make_room():
             tasks.start_soon(self._refuse, stream)
             return
         connection = Connection(stream, self._around)
         self._open.add(connection)
         tasks.start_soon(self._serve, connection)
+
+    def _make_room(self) -> bool:
+        """Close one connection for the sake of the next; False if all must stay."""
+        # A flood of clients that say nothing, never finish, or have no key then only pushes itself out.
+        first = self._places.first()
+        if first is None:
+            return False
+        self._leave(first)
+        first.scope.cancel()
+        self._tell("evicted")
+        return True
 
     async def _serve(self, connection: Connection) -> None:
         self._tell("connection_opened")
@@ -142,7 +151,7 @@ class _Server:
 
     def _leave(self, connection: Connection) -> None:
         self._open.discard(connection)
-        self._waiting.pop(connection, None)
+        self._places.leave(connection)
 
 
 async def _close(listeners: Sequence[trio.abc.Listener[trio.abc.Stream]]) -> None:
