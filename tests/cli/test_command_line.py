@@ -59,6 +59,28 @@ def test_completion_is_click_s(run):
     assert b"_SIFT_BATCH_COMPLETE=bash_complete" in done.out
 
 
+@pytest.mark.parametrize("args", [(), ("--help",), ("--version",), ("run", "--help", "--json")])
+def test_help_that_can_t_be_written_is_one_line_and_exit_3(args):
+    """A full disk under standard output is told as of any command, without a traceback."""
+    program = [sys.executable, "-m", "sift_batch", *args]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(program, stdout=full, stderr=subprocess.PIPE, timeout=30, check=False)
+    said = done.stderr
+    assert done.returncode == 3
+    assert said.count(b"\n") == 1
+    assert b"No space left on device" in said
+    assert said.startswith(b'{"error": ' if "--json" in args else b"sift-batch: ")
+
+
+def test_the_bare_program_s_help_into_a_closed_pipe_is_quiet(start):
+    """Nobody reads the help that comes without a flag."""
+    running = start()
+    running.process.stdout.close()
+    running.process.stdin.close()
+    assert running.process.wait(30) == 0
+    assert running.process.stderr.read() == b""
+
+
 def test_help_into_a_closed_pipe_is_quiet(start):
     """Nobody reads the help: no traceback, not even at exit."""
     running = start("run", "--help")

@@ -136,6 +136,14 @@ def test_settings_that_can_be_used(run) -> None:
     assert run("config", "check", "-q").err == ""
 
 
+def test_settings_that_can_be_used_as_json(run) -> None:
+    """With --json standard output has one object: how many settings there are, and how many were given."""
+    done = run("config", "check", "--json", env={"SIFT_BATCH_ENGINE_TTL": "1h"})
+    assert (done.code, done.err) == (0, "")
+    shown = json.loads(run("config", "show", "--json").out)["settings"]
+    assert json.loads(done.out) == {"settings": len(shown), "given": 1}
+
+
 def test_files_that_settings_name(run, tmp_path) -> None:
     """A callers file, certificates or a folder that can't be used are named before the service meets them."""
     (tmp_path / "file").write_text("text")
@@ -163,6 +171,14 @@ def test_odd_files(run, tmp_path, content: bytes) -> None:
     assert done.code == (2 if content else 0)
     assert "Traceback" not in done.err
     assert done.err.count("\n") == 1
+
+
+def test_a_settings_file_that_is_not_there(run) -> None:
+    """It is told with its name, the reason, and the flag that named it."""
+    for name in ("check", "show"):
+        done = run("config", name, "--config", "nofile")
+        said = "sift-batch: nofile: this file can't be read (No such file or directory); check --config\n"
+        assert (done.code, done.err) == (2, said)
 
 
 def test_nobody_reads_the_settings(run, tmp_path) -> None:

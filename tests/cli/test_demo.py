@@ -41,6 +41,18 @@ def test_the_demo_shows_each_page_and_where_the_results_are(run, tmp_path, read)
 
 
 @pytest.mark.slow
+def test_a_demo_whose_table_nobody_reads_has_come_to_its_end(start):
+    """A closed pipe changes neither the exit code nor what is said on standard error."""
+    running = start("demo", "--dir", "d")
+    running.process.stdout.close()
+    running.process.stdin.close()
+    assert running.process.wait(60) == 0
+    said = running.process.stderr.read()
+    assert b"17 targets: " in said
+    assert said.count(b"\n") == 2
+
+
+@pytest.mark.slow
 def test_an_interrupted_demo_is_carried_on(start, run, tmp_path, read):
     """Ctrl-C stores what is in flight and says so; the second run fetches only the rest."""
     running = start("demo", "--dir", "d", "--json")

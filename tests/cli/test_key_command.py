@@ -47,6 +47,15 @@ def test_an_entry_and_a_key(run) -> None:
     assert run("key", "new", "alice").err.strip() != key
 
 
+def test_a_name_is_taken_as_it_was_typed(run) -> None:
+    """A name beyond ASCII is that name where the locale knows ASCII alone, and what is no UTF-8 is told."""
+    ascii_only = {"LANG": "C", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = run("key", "new", "\u00e9".encode(), env=ascii_only)
+    assert done.code == 0, done.err
+    assert entries(done.out)[0]["name"] == "\u00e9"
+    assert run("key", "new", b"\xe9", env=ascii_only).code == 2
+
+
 def test_the_entry_opens_the_door(run, tmp_path) -> None:
     """A callers file made of two entries lets both callers in by their keys."""
     from sift_batch.service._callers import open_callers
@@ -77,6 +86,10 @@ def test_a_known_name_has_both_hashes(run, tmp_path) -> None:
     (entry,) = entries(third.out)
     assert entry["keys"] == [digest(second.err.strip()), digest(key_in(third.err))]
     assert "older one is not in the new entry" in third.err
+    # Whatever is said of the entry, the key is the last line: a script may take it from there.
+    assert third.err.splitlines()[-1] == key_in(third.err)
+    unknown = run("key", "new", "zoe", "--callers", "callers.toml")
+    assert (unknown.err.count("\n"), unknown.err.splitlines()[-1]) == (2, key_in(unknown.err))
     quiet = run("key", "new", "alice", "--callers", "callers.toml", "-q")
     assert quiet.err.strip() == key_in(quiet.err)
 
@@ -88,6 +101,7 @@ def test_a_revoked_caller(run, tmp_path) -> None:
     done = run("key", "new", "alice", "--callers", "callers.toml")
     assert entries(done.out)[0]["revoked"] is True
     assert "revoked" in done.err
+    assert done.err.splitlines()[-1] == key_in(done.err)
 
 
 def test_as_json(run) -> None:

@@ -86,6 +86,10 @@ def test_a_page_that_can_t_be_had_is_one_line(live, fetch, error, code, text):
     assert said.err.count("\n") == 1
     if text is not None:
         assert said.err == f"sift-batch: {text}\n"
+    if isinstance(error, TargetError):
+        # With --json the status of the page has the name that it has without a service.
+        told = json.loads(fetch("--json", "http://a.example/4").err)
+        assert told["http_status"] == error.status
 
 
 def test_rules_are_the_services_own(live, capfd):

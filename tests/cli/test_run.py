@@ -1,6 +1,7 @@
 """`sift-batch run` as a real process, against a real site."""
 
 import json
+import re
 import resource
 import signal
 import sqlite3
@@ -312,13 +313,24 @@ def test_options_are_part_of_what_is_carried_over(run, site, tmp_path):
 
 def test_many_bad_inputs_take_few_lines(run):
     """Twenty complaints are written out, the others named by number; --json has one object for each."""
-    lines = b"x\n" * 30 + b"http://example.org/\n" + b"x\n" * 12
+    # Neighbours differ in what is wrong with them, or they would share a message.
+    lines = b"x\nftp://x/\n" * 15 + b"http://example.org/\n" + b"x\nftp://x/\n" * 6
     done = run("run", "-f", "-", stdin=lines)
     said = done.err.splitlines()
     assert (done.code, len(said)) == (2, 22)
     assert said[-2].endswith("and 22 more: lines 21-30, lines 32-43")
     assert said[-1].endswith("42 bad inputs; nothing was fetched")
     assert len(run("run", "--json", "-f", "-", stdin=lines).err.splitlines()) == 43
+
+
+def test_each_of_many_scattered_bad_lines_is_named(run):
+    """However many runs of bad lines there are, the number of each stands on standard error."""
+    said = run("run", "-f", "-", stdin=b"x\nhttp://example.org/\n" * 300).err.splitlines()
+    assert len(said) < 30
+    numbers = {int(number) for number in re.findall(r"line (\d+)", " ".join(said))}
+    assert numbers == set(range(1, 601, 2))
+    counts = [int(more[1]) for more in map(re.compile("and ([0-9]+) more").search, said) if more]
+    assert sum(counts) == 280
 
 
 @pytest.mark.parametrize("half", ["127.0.0.0/8", "::1/128"])

@@ -125,6 +125,15 @@ def test_line_ends_and_blanks_round_a_line_don_t_matter(ending):
     assert [item.target.url for item in items] == ["http://a.example.org/", "http://b.example.org/"]
 
 
+def test_a_comment_is_skipped_whatever_it_holds():
+    """Bytes that are no UTF-8, a NUL, a length without end: after a # nobody reads them."""
+    long = b" # " + b"x" * (2**21)
+    lines = [b"# caf\xe9", b"\t#\x00", long, b"http://example.org/", b"#\xff\xfe"]
+    items, bad, complaints = _read(b"\n".join(lines))
+    assert (bad, complaints) == (0, [])
+    assert [(item.target.url, item.line) for item in items] == [("http://example.org/", 4)]
+
+
 def test_a_utf16_file_is_named_line_by_line():
     """A file in UTF-16 is bad input, not a crash."""
     items, bad, complaints = _read("http://a.example.org/\nhttp://b.example.org/\n".encode("utf-16"))

@@ -63,6 +63,24 @@ def test_a_usage_error_is_one_line(capfd, args: tuple[str, ...]) -> None:
         assert "Choose from: bash, zsh, fish. See: sift-batch completion --help" in said.err
 
 
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("completion", "--json", "tcsh"),
+        ("list", "--status", "\x1b", "--json"),
+        ("run", "--json", "-x"),
+        ("nope", "--json"),
+    ],
+)
+def test_a_usage_error_is_json_where_that_was_asked_for(capfd, args: tuple[str, ...]) -> None:
+    """A flag that can't be parsed does not make the error's form another one."""
+    said = ran(capfd, *args)
+    assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
+    assert " --help" in json.loads(said.err)["error"]
+    # After -- it is a value.
+    assert ran(capfd, "nope", "--", "--json").err.startswith("sift-batch: ")
+
+
 def test_a_line_break_of_the_users_is_escaped(capfd) -> None:
     """A flag that holds a line break makes no second line."""
     said = ran(capfd, "run", "--a\nb")
@@ -150,6 +168,16 @@ def test_a_wait_is_part_of_the_advice(code: str, hint: str, text: str) -> None:
     assert said.endswith(text)
     assert said.count("try again") == 1
     assert "(" not in said
+
+
+def test_what_is_wrong_is_said_once() -> None:
+    """The place of the one bad thing is not told with the words that were read before it; others are."""
+    errors = [
+        {"pointer": "/options", "code": "bad_option", "detail": "no such mode"},
+        {"pointer": "/targets/1/url", "code": "refused", "detail": "no such port"},
+    ]
+    view = {"code": "bad_option", "detail": "no such mode", "hint": "mend it", "errors": errors}
+    assert problems.text_of(ServiceProblem(422, view)) == "no such mode, targets/1/url no such port; mend it"
 
 
 @pytest.mark.parametrize("hint", [PORT_HINT, NAME_HINT, NETWORK_HINT, LOCALHOST_HINT])

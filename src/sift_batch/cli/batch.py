@@ -10,26 +10,36 @@ import math
 import os
 import signal
 from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import Final
 
 import trio
 
-from sift_batch import Config, Gate, Hooks, Job, Runner, StoreError, StoreInUseError, open_runner, open_store
+from sift_batch import (
+    Config,
+    Gate,
+    Hooks,
+    Job,
+    Runner,
+    Store,
+    StoreError,
+    StoreInUseError,
+    open_runner,
+    open_store,
+)
 
 from ..fetch import open_fetcher
-from .carry import Carried, carried_text, find_carried, forget_all, lost_text, remove_store
+from .carry import Carried, beyond_use, carried_text, discard_store, find_carried, lost_text, remove_store
 from .lines import Sink
 from .plan import Outcome, Plan, Refused, Window
 from .printer import Printer
 from .screen import Screen, counted
 from .signals import ending_signals
 from .spread import TARGETS_PER_JOB
+from .store_watch import watch_store
 from .submitter import Submitter
 
 _DRAW_EVERY: Final = 0.1
-_LOOK_EVERY: Final = 1.0
-_STORE_TROUBLE_FOR: Final = 10.0
 # A fetch has a minute for the network and half a one for reading the page; in this time each one that
 # runs can still be stored.
 _GRACE: Final = 105.0
@@ -53,13 +63,12 @@ async def drain_batch(
     """
     outcome = Outcome(len(plan.targets))
     batch = _Batch(plan, sink, screen, outcome, on_owned)
-    store_path = ":memory:" if plan.store is None else plan.store
     try:
         with trio.open_signal_receiver(signal.SIGINT, *ending_signals()) as signals:
             # The fetch first: when its extra is missing, no store is made.
             async with (
                 open_fetcher(plan.fetch, gate=Gate()) as fetch,
-                open_store(store_path) as store,
+                _store_of(plan) as store,
                 trio.open_nursery() as nursery,
             ):
                 nursery.start_soon(batch.obey, signals)
@@ -69,13 +78,21 @@ async def drain_batch(
                 await batch.written.wait()
                 nursery.cancel_scope.cancel()
     except* StoreError as group:
-        reason = _reason(_leaf(group))
+        reason = _reason(_leaf(group), plan)
         outcome.error = reason if plan.store is None else f"{plan.store}: {reason}"
     if outcome.error and not outcome.began:
         raise Refused(outcome.error, outcome.error_code)
     if outcome.all_done and plan.store is not None:
         _tidy_up(plan, sink, outcome)
     return outcome
+
+
+def _store_of(plan: Plan) -> AbstractAsyncContextManager[Store]:
+    if plan.store is None:
+        return open_store(":memory:")
+    if plan.fresh:
+        discard_store(plan.store)
+    return open_store(plan.store)
 
 
 def _config(parallel: int) -> Config:
@@ -100,10 +117,10 @@ def _leaf(group: BaseExceptionGroup[StoreError]) -> BaseException:
     return error
 
 
-def _reason(error: BaseException) -> str:
+def _reason(error: BaseException, plan: Plan) -> str:
     if isinstance(error, StoreInUseError):
         return "another sift-batch run is using it; wait until it ends, or choose another output"
-    return str(error.args[0])
+    return str(error.args[0]) if plan.store is None else beyond_use(plan.store, error)
 
 
 def _tidy_up(plan: Plan, sink: Sink, outcome: Outcome) -> None:
@@ -165,7 +182,7 @@ class _Batch:
     async def run(self, runner: Runner, outer: trio.Nursery) -> None:
         """Submit, print and show until all is written or something says stop.
 
-        The printer runs in `outer`, since it goes on while the runner closes.
+        What runs in `outer` goes on while the runner closes: the printer, and the look at the store.
         """
         carried = await self._look_back(runner)
         if not self._begin(carried):
@@ -174,10 +191,10 @@ class _Batch:
         send, receive = trio.open_memory_channel[Window](_WINDOWS_AHEAD)
         printer = Printer(runner, self._sink, self.outcome, store=self._plan.store)
         outer.start_soon(self._print, printer, receive)
+        outer.start_soon(watch_store, runner, self._live, self.outcome, self._store_failed)
         with self.screen.progress(self.outcome.total, self.outcome.carried):
             async with trio.open_nursery() as inner:
                 inner.start_soon(self._show, runner)
-                inner.start_soon(self._watch_store, runner)
                 inner.start_soon(self._submit, runner, carried, printer, send)
                 await self._stopping.wait()
                 inner.cancel_scope.cancel()
@@ -222,10 +239,7 @@ class _Batch:
             self._store_failed(error.args[0])
 
     async def _look_back(self, runner: Runner) -> Carried:
-        if self._plan.store is None:
-            return Carried()
-        if self._plan.fresh:
-            await forget_all(runner)
+        if self._plan.store is None or self._plan.fresh:
             return Carried()
         carried = await find_carried(runner)
         if carried.unreadable:
@@ -253,35 +267,22 @@ class _Batch:
             self._stopping.set()
             self.written.set()
 
+    def _live(self) -> list[str]:
+        return [job_id for job_id in self.submitter.live.values() if job_id]
+
     async def _show(self, runner: Runner) -> None:
         while True:
             doing = f"{self.in_flight} in flight"
             if not self.in_flight:
-                waits = (runner.progress(job_id) for job_id in self.submitter.live.values() if job_id)
+                waits = (runner.progress(job_id) for job_id in self._live())
                 doing = next((_WAITS[wait.reason] for wait in waits if wait and wait.reason in _WAITS), "")
             self.screen.tick(doing)
             await trio.sleep(_DRAW_EVERY)
 
-    async def _watch_store(self, runner: Runner) -> None:
-        """End the process when the store takes nothing any more: the runner would offer for ever."""
-        since = math.inf
-        while True:
-            await trio.sleep(_LOOK_EVERY)
-            waits = [runner.progress(job_id) for job_id in self.submitter.live.values() if job_id]
-            if not any(wait is not None and wait.reason == "store" for wait in waits):
-                since = math.inf
-                continue
-            since = min(since, trio.current_time())
-            try:
-                await runner.check()
-                # A last free block may take what the check writes, and no result.
-                if trio.current_time() - since > _STORE_TROUBLE_FOR:
-                    self._store_failed("make room on the disk and run it again")
-            except StoreError as error:
-                self._store_failed(error.args[0])
-
     def _store_failed(self, reason: str) -> None:
         # The runner would go on offering what is in flight to the store until its grace is over.
+        if self.outcome.error:
+            self.screen.error(self.outcome.error)
         self.screen.error(f"results can't be stored: {reason}")
         self._end_at_once(3)
 

@@ -9,17 +9,21 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from .._model.errors import StoreError
+from .._model.errors import StoreError, StoreVersionError
 from .._model.idem import canonical_json
 from .._model.lifecycle import TargetState
 from .._model.values import Job, Target
-from .._store.files import OwnerLock
+from .._store.files import OwnerLock, reported
+from .._store.schema import APPLICATION_ID
 from .screen import counted
 
 if TYPE_CHECKING:
     from sift_batch import Runner
 
 _PAGE: Final = 100
+_SQLITE: Final = b"SQLite format 3\0"
+# Where SQLite's file format has `PRAGMA application_id`, most significant byte first.
+_MARK: Final = slice(68, 72)
 
 
 class Place(NamedTuple):
@@ -90,12 +94,6 @@ async def _is_readable(runner: "Runner", job_id: str, idx: int) -> bool:
         return False
 
 
-async def forget_all(runner: "Runner") -> None:
-    """Delete every job of an earlier run. Raises `StoreError`."""
-    for job in await _all_jobs(runner):
-        await runner.delete(job.id)
-
-
 async def _all_jobs(runner: "Runner") -> list[Job]:
     """Return all jobs of the store, newest first."""
     jobs = page = await runner.jobs(limit=_PAGE)
@@ -119,6 +117,41 @@ def carried_text(known: int, left: int, *, stored: int) -> str:
         return "nothing is carried over: no target was done in the earlier run; all are tried again"
     over = f"{counted(known, 'done target')} {'is' if known == 1 else 'are'} carried over from an earlier run"
     return f"{over}, {left} {'is' if left == 1 else 'are'} left; those that failed are tried again"
+
+
+def _is_own(path: Path) -> bool:
+    """Whether a file is a store of ours, sound or not, by its first bytes.
+
+    To be asked while this process has no store open there: SQLite's locks end with any descriptor.
+    """
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            head = file.read(_MARK.stop)
+    except OSError:
+        return False
+    return head.startswith(_SQLITE) and int.from_bytes(head[_MARK]) == APPLICATION_ID
+
+
+def beyond_use(path: Path, error: BaseException) -> str:
+    """Say why a store can't be used, and the way on: over what is damaged, but not over somebody's file."""
+    reason = str(error.args[0])
+    if not _is_own(path):
+        return reason.replace("choose another path", "move it away, or choose another --out")
+    if isinstance(error, StoreVersionError) or "damaged" in reason or "never finished" in reason:
+        return f"{reason}; --fresh begins again without it"
+    return reason
+
+
+def discard_store(path: Path) -> None:
+    """Remove the store of an earlier run, sound or damaged; any other file is left as it is.
+
+    Raises `StoreError`, and `StoreInUseError` while another run has it.
+    """
+    with reported():
+        if _is_own(path):
+            remove_store(path)
 
 
 def remove_store(path: Path) -> None:

@@ -56,12 +56,7 @@ def show_command(
         text = json.dumps({"settings": [_view(row) for row in rows]}) + "\n"
     else:
         text = _table(rows)
-    try:
-        write_out(text)
-    except Refused as refused:
-        screen.error(refused.reason)
-        return refused.exit_code
-    return 0
+    return _written(text, screen)
 
 
 def check_command(
@@ -84,17 +79,39 @@ def check_command(
     if wrong:
         return 2
     given = sum(origin.source != "default" for origin in settings.origins.values())
-    screen.note(f"{counted(len(settings.origins), 'setting')}, {given} of them given; all can be used")
+    if not as_json:
+        screen.note(f"{counted(len(settings.origins), 'setting')}, {given} of them given; all can be used")
+        return 0
+    return _written(json.dumps({"settings": len(settings.origins), "given": given}) + "\n", screen)
+
+
+def _written(text: str, screen: Screen) -> int:
+    try:
+        write_out(text)
+    except Refused as refused:
+        screen.error(refused.reason)
+        return refused.exit_code
     return 0
 
 
 def _load(config: Path | None, flags: Mapping[str, object], screen: Screen) -> Settings | None:
+    if config is not None and (reason := _cant_open(config)):
+        _complain(SettingsProblem(str(config), f"this file can't be read ({reason}); check --config"), screen)
+        return None
     try:
         return load_settings(config, os.environ, flags)
     except SettingsError as error:
         for problem in error.problems:
             _complain(problem, screen)
         return None
+
+
+def _cant_open(path: Path) -> str:
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        return os.strerror(error.errno) if error.errno else "unknown reason"
+    return ""
 
 
 def _complain(problem: SettingsProblem, screen: Screen) -> None:

@@ -12,6 +12,11 @@ _HELP = """Show or check the settings in force.
 
 A setting has its default, unless the TOML file --config has it; the environment (SIFT_BATCH_ENGINE_TTL and
 so on) wins over the file, and a flag over both. The flags are those of `serve`.
+
+\b
+Examples:
+  sift-batch config show --toml >sift-batch.toml
+  sift-batch config check --config sift-batch.toml
 """
 
 _SHOW_HELP = """Show each setting, its value, and where that came from.

@@ -10,6 +10,12 @@ _HELP = """Check, count or back up a store, beside a running service if there is
 
 The store is that of the service with the folder --data, or the file --store; without either, that of the
 settings' service.data. None of these commands writes to the store or holds up what writes to it.
+
+\b
+Examples:
+  sift-batch db check --data ./data
+  sift-batch db stats --data ./data
+  sift-batch db backup --data ./data /backup/jobs.sift
 """
 
 _CHECK_HELP = """Check that a store is sound.

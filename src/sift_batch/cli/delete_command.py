@@ -9,6 +9,7 @@ def delete_command(job_id: str, remote: Remote) -> int:
     """Run the command and return its exit code."""
 
     async def work(session: Session) -> int:
+        session.job_id = job_id
         answer = await session.client.call("DELETE", job_path(job_id))
         if answer.status != 204:
             raise stranger(answer.status)

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-import click
 import trio
 
 from ..fetch import FetchConfig
+from ..fetch._extra import require_extra
 from .batch import drain_batch
 from .demo_site import open_site
 from .escape import visible
@@ -24,6 +24,7 @@ from .plan import Outcome, Plan, Refused
 from .process import seal_process
 from .run_command import has_lines, is_there, open_sink, report, store_beside
 from .screen import Screen, counted
+from .standard_output import write_out
 from .targets import Targets
 
 if TYPE_CHECKING:
@@ -43,10 +44,15 @@ def demo_command(folder: Path, *, quiet: bool, as_json: bool) -> int:
     out = folder / _RESULTS
     began = time.monotonic()
     try:
+        require_extra()
         _refuse_foreign(folder)
         folder.mkdir(parents=True, exist_ok=True)
         with open_sink(out, screen) as sink:
             outcome = trio.run(_serve_and_drain, folder, sink, screen)
+        if not quiet and not as_json:
+            _show(out)
+        seconds = time.monotonic() - began
+        report(outcome, screen, out=out, seconds=seconds, as_json=as_json, quiet=quiet, is_demo=True)
     except Refused as refused:
         screen.error(refused.reason)
         return refused.exit_code
@@ -57,10 +63,6 @@ def demo_command(folder: Path, *, quiet: bool, as_json: bool) -> int:
         reason = os.strerror(error.errno) if error.errno else "unknown reason"
         screen.error(f"the demo can't run here ({reason}); try another --dir")
         return 3
-    if not quiet and not as_json:
-        _show(out)
-    seconds = time.monotonic() - began
-    report(outcome, screen, out=out, seconds=seconds, as_json=as_json, quiet=quiet, is_demo=True)
     if outcome.error or outcome.signal:
         return outcome.exit_code
     return 0 if outcome.written == outcome.total else 1
@@ -138,11 +140,14 @@ def _show(out: Path) -> None:
     from rich.console import Console
 
     console = Console(highlight=False)
-    console.print(_table(_views(out)))
-    click.echo(f"results: {visible(str(out))}")
+    # Taken from the console as text: one that finds no reader ends the program with a code of its own.
+    with console.capture() as drawn:
+        console.print(_table(_views(out)))
+    text = f"{drawn.get()}results: {visible(str(out))}\n"
     store = store_beside(out)
     if store is not None and is_there(store):
-        click.echo(f"store:   {visible(str(store))}")
+        text += f"store:   {visible(str(store))}\n"
+    write_out(text)
 
 
 def _without_port(url: str) -> str:

@@ -29,9 +29,9 @@ def fetch_command(
     def command(screen: Screen) -> int:
         from .fetching import fetch_config
 
-        config = fetch_config(allow, ports, remote.ca_file)
         target = Target(url, Options(**options))
         try:
+            config = fetch_config(allow, ports, remote.ca_file)
             return trio.run(until_signal, screen, lambda _: _here(screen, target, config, remote.as_json))
         except ImportError as error:
             raise Refused(error.msg, 2) from None

@@ -5,6 +5,7 @@ asked for. Next: `targets`, which checks everything else line by line.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -12,8 +13,11 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from .._model.values import Target
-from ..fetch import FetchConfig, FetchError, open_fetcher
+from ..fetch import FetchConfig, FetchError, check_target, open_fetcher
+from ..fetch._extra import require_extra
 from ..fetch._fetcher import check_authorities
+from ..fetch._guard import PORT_HINT
+from .hints import hint_with_flag
 from .plan import Refused
 from .targets import Complain, Targets, reason_of
 
@@ -25,7 +29,11 @@ _PROGRAMS_REMEMBERED: Final = 1_000
 
 
 def fetch_config(allow: Sequence[str], ports: str | None, ca_file: Path | None) -> FetchConfig:
-    """Return the settings that the flags ask for. Raises `Refused`, naming the flag."""
+    """Return the settings that the flags ask for.
+
+    Raises `Refused`, naming the flag, and `ImportError` when nothing can be fetched here at all.
+    """
+    require_extra()
     networks = [text for text in allow if _is_network(text)]
     names = [text for text in allow if text not in networks]
     numbers = FetchConfig().ports if ports is None else _ports(ports)
@@ -43,6 +51,33 @@ def fetch_config(allow: Sequence[str], ports: str | None, ca_file: Path | None) 
         raise Refused(
             "--allow takes a network (10.0.0.0/8), a name (wiki.corp) or a suffix (.corp)", 2
         ) from None
+
+
+def check_here(target: Target, config: FetchConfig) -> None:
+    """Raise `FetchError` for a target that can't be fetched as it is, as `check_target` does.
+
+    Where the port is refused and so would the server be, the hint names both flags, not one after the other.
+    """
+    try:
+        check_target(target, config)
+    except FetchError as error:
+        if error.hint != PORT_HINT:
+            raise
+        further = _hint_beyond_port(target, config)
+        raise FetchError(
+            error.code,
+            error.message,
+            hint=f"{hint_with_flag(error.hint)}; {further}" if further else error.hint,
+            reason=error.reason,
+        ) from None
+
+
+def _hint_beyond_port(target: Target, config: FetchConfig) -> str:
+    try:
+        check_target(target, replace(config, ports=None))
+    except FetchError as error:
+        return hint_with_flag(error.hint)
+    return ""
 
 
 def _check_authorities(path: Path) -> None:

@@ -10,6 +10,7 @@ from .._client import Unreachable
 from .screen import counted
 
 View = Mapping[str, Any]
+_IN_VAIN: Final = "a rerun won't help"
 COUNTS: Final = ("total", "pending", "running", "done", "failed")
 _WAITS: Final = {
     "queue": "waiting for its turn",
@@ -85,6 +86,10 @@ def advice_text(view: View) -> str:
     """Return what to do about a settled job that is not all done; "" if it is."""
     if not exit_code(view):
         return ""
+    failed = view["targets"]["failed"]
+    # The service has looked at each; in words of our own, since what answers may say anything.
+    if failed and _IN_VAIN in str(view.get("hint")):
+        return f"{failed} failed, {'not' if failed == 1 else 'none of them'} retryable: {_IN_VAIN}"
     why = {
         "restart": "the service was restarted meanwhile; ",
         "timeout": "the job took longer than a job may; ",

@@ -20,6 +20,7 @@ from .plan import Refused
 from .process import seal_process
 from .screen import Screen
 from .standard_output import write_out
+from .targets import argument_text
 
 
 def new_key_command(
@@ -27,21 +28,17 @@ def new_key_command(
 ) -> int:
     """Run the command and return its exit code."""
     seal_process()
+    name = argument_text(name)
     screen = Screen(quiet=quiet, as_json=as_json)
     try:
         _refuse_streams()
         made = _make(name, caller_class, callers)
         _give_entry(made, name, as_json=as_json)
-        if callers is not None and not made.known:
-            screen.note(f"note: {callers} has no caller of this name; the entry is a new one")
+        _give_notes(made, callers, screen)
         _give_key(made, as_json=as_json)
     except Refused as refused:
         screen.error(refused.reason)
         return refused.exit_code
-    if made.dropped:
-        screen.note("the caller had two keys; the older one is not in the new entry")
-    if made.revoked:
-        screen.note("the caller is revoked; the key is of no use before that line is taken out")
     if screen.is_terminal and not as_json:
         where = f"in the place of the one in {callers}" if made.known else "into the callers file"
         screen.note(f"the key is shown this once; put the entry {where}, and give the key to the caller")
@@ -76,7 +73,7 @@ def _make(name: str, caller_class: str | None, callers: Path | None) -> NewKey:
 
 
 def _give_entry(made: NewKey, name: str, *, as_json: bool) -> None:
-    text = made.entry
+    text = _printable(made.entry)
     if as_json:
         view = {
             "name": name,
@@ -95,6 +92,16 @@ def _give_entry(made: NewKey, name: str, *, as_json: bool) -> None:
         raise Refused("nobody read the entry, so there is no key; run the command again", 3)
 
 
+def _printable(entry: str) -> str:
+    """Return the entry so that standard output can take it, as TOML writes what a charset has not."""
+    try:
+        entry.encode(sys.stdout.encoding or "utf-8")
+    except (UnicodeEncodeError, AttributeError):
+        # There is no such character outside of a string.
+        return "".join(char if char.isascii() else f"\\U{ord(char):08x}" for char in entry)
+    return entry
+
+
 def _sync_output() -> None:
     """See that a file has taken the entry: some file systems say only now that they are full."""
     try:
@@ -103,6 +110,16 @@ def _sync_output() -> None:
         # A pipe or a terminal has nothing to wait for.
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
             raise Refused(cant_write(error), 3) from None
+
+
+def _give_notes(made: NewKey, callers: Path | None, screen: Screen) -> None:
+    """Say what is odd about the entry; before the key, so that the key is the last line for a script."""
+    if callers is not None and not made.known:
+        screen.note(f"note: {callers} has no caller of this name; the entry is a new one")
+    if made.dropped:
+        screen.note("the caller had two keys; the older one is not in the new entry")
+    if made.revoked:
+        screen.note("the caller is revoked; the key is of no use before that line is taken out")
 
 
 def _give_key(made: NewKey, *, as_json: bool) -> None:

@@ -6,7 +6,12 @@ import click
 
 from .flags import output_flags
 
-_HELP = """Make keys for callers of a service."""
+_HELP = """Make keys for callers of a service.
+
+\b
+Examples:
+  (umask 077; sift-batch key new alice >>callers.toml)
+"""
 
 _NEW_HELP = """Make a key for the caller NAME.
 

@@ -34,7 +34,7 @@ def key_of(remote: Remote) -> str:
     if not key:
         raise Refused(f"no key is given; {_GIVE_ONE}", 3)
     if not _KEY.fullmatch(key):
-        raise Refused(f"{source} holds no key; it is one line, as `sift-batch key new` printed it", 3)
+        raise Refused(f"{source} is not a whole key; it is one line, as `sift-batch key new` printed it", 3)
     return key
 
 

@@ -42,6 +42,8 @@ class Printer:
     async def print_all(self, windows: trio.MemoryReceiveChannel[Window]) -> None:
         """Write window after window, up to the first target that will never be finished.
 
+        With no store that keeps them, those of its window that come after it are written as well.
+
         Raises `OSError` when lines can't be written.
         """
         async for window in windows:
@@ -82,17 +84,25 @@ class Printer:
         at = 0
         async for place, status in receive:
             ready[place] = status
-            lines: list[bytes] = []
+            run: list[_Finished] = []
             while (next_up := ready.pop(at, None)) is not None:
-                lines.append(json_line(target_view(window.items[at], next_up)))
-                self._remember(window.items[at], next_up)
+                run.append((at, next_up))
                 at += 1
-            if lines:
-                await self._sink.write(b"".join(lines))
-                self._outcome.written += len(lines)
+            if run:
+                await self._write(window, run)
             if at == len(window.items):
                 return True
+        if self._store is None and ready:
+            # Stopped with gaps. Nothing could give these again, so they are written without what is missing.
+            await self._write(window, sorted(ready.items(), key=lambda found: found[0]))
         return False
+
+    async def _write(self, window: Window, run: Sequence[_Finished]) -> None:
+        lines = [json_line(target_view(window.items[at], status)) for at, status in run]
+        for at, status in run:
+            self._remember(window.items[at], status)
+        await self._sink.write(b"".join(lines))
+        self._outcome.written += len(lines)
 
     def _remember(self, item: Item, status: TargetStatus) -> None:
         """Keep the first few failures, to be named at the end."""

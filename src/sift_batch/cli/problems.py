@@ -47,13 +47,14 @@ def exit_code_of(problem: ServiceProblem) -> int:
     return 2
 
 
-def text_of(problem: ServiceProblem) -> str:
-    """Return what is wrong and what to do, in one line."""
+def text_of(problem: ServiceProblem, job_id: str = "") -> str:
+    """Return what is wrong and what to do, in one line; advice that is about a job names it, if known."""
     said = problem.detail or "the service refuses it"
     advice = _advice(problem)
+    advice = advice.replace(" ID`", f" {job_id}`") if job_id else advice
     # A title is a sentence of its own; here it goes on.
     said = said[:1].lower() + said[1:] if said[1:2].islower() or said[1:2] == " " else said
-    parts = [said, *_more(problem.view)]
+    parts = [said, *_more(problem.view, problem.detail)]
     text = f"{problem.code}: " if is_about_target(problem) else ""
     text += ", ".join(parts)
     return f"{text}; {advice}" if advice else text
@@ -73,14 +74,16 @@ def _advice(problem: ServiceProblem) -> str:
     return f"{advice}; {again}" if advice else again
 
 
-def _more(view: Mapping[str, Any]) -> list[str]:
-    """What only some problems hold."""
+def _more(view: Mapping[str, Any], detail: str) -> list[str]:
+    """What only some problems hold, and `detail` has not said already."""
     more = []
     if isinstance(view.get("job_id"), str):
         more.append(f"one of them is {view['job_id']}")
     errors = view.get("errors")
     if isinstance(errors, list):
         for item in errors[:3]:
-            if isinstance(item, dict) and isinstance(item.get("pointer"), str):
-                more.append(f"{item['pointer'].lstrip('/?')} {item.get('detail', '')}")  # noqa: PERF401
+            if not isinstance(item, dict) or not isinstance(item.get("pointer"), str):
+                continue
+            if item.get("detail") != detail:
+                more.append(f"{item['pointer'].lstrip('/?')} {item.get('detail', '')}")
     return more

@@ -15,7 +15,7 @@ from .escape import visible
 from .output import Output, ReaderLeft
 from .place import key_of, server_of
 from .plan import Refused
-from .problems import exit_code_of, text_of
+from .problems import exit_code_of, is_about_target, text_of
 from .process import seal_process
 from .remote_flags import Remote
 from .screen import Screen
@@ -27,14 +27,15 @@ _NO_SUCH_ID: Final = "-"
 class Session:
     """What a command works with: the client, standard output, and the screen.
 
-    `unread` is the exit code when nobody reads the output any more; `interrupted` is said at a signal.
-    Both are the work's to set as it goes on.
+    `unread` is the exit code when nobody reads the output any more; `interrupted` is said at a signal;
+    `job_id` is named where advice is about a job. All are the work's to set as it goes on.
     """
 
     def __init__(self, client: Client, output: Output, screen: Screen, *, as_json: bool) -> None:
         self.client, self.output, self.screen, self.as_json = client, output, screen, as_json
         self.unread = 0
         self.interrupted = ""
+        self.job_id = ""
 
     async def get(self, path: str) -> Any:
         """Return the JSON that the service answers to a GET."""
@@ -135,7 +136,10 @@ async def _guarded(screen: Screen, ending: Ending, body: Callable[[Ending], Awai
     except Refused as refused:
         ending.refused = refused
     except ServiceProblem as problem:
-        screen.error(text_of(problem), code=problem.code, status=problem.status)
+        # Of a page under the name that it has where this process fetches it.
+        page = {"http_status": problem.view.get("http_status")} if is_about_target(problem) else {}
+        job_id = "" if ending.session is None else ending.session.job_id
+        screen.error(text_of(problem, job_id), code=problem.code, status=problem.status, **page)
         ending.code = exit_code_of(problem)
     except ReaderLeft:
         ending.code = 0 if ending.session is None else ending.session.unread

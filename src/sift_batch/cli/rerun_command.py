@@ -21,6 +21,7 @@ def rerun_command(job_id: str, *, wait: bool, remote: Remote) -> int:
     """Run the command and return its exit code."""
 
     async def work(session: Session) -> int:
+        session.job_id = job_id
         answer = await _begin(session, job_id)
         view = checked_view(answer.json())
         note = ""

@@ -14,17 +14,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import click
 import trio
 
-from ..fetch import check_target
 from .batch import drain_batch
-from .fetching import check_programs, fetch_config
+from .fetching import check_here, check_programs, fetch_config
 from .intake import Complaints, read_input
 from .lines import Sink
 from .plan import Outcome, Plan, Refused
 from .process import seal_process
 from .screen import Screen, counted
+from .standard_output import write_out
 from .targets import Targets
 
 # Links in these folders stand for what is open already; a file beside them would be in the wrong place.
@@ -63,7 +62,7 @@ def run_command(
                 file,
                 options,
                 complaints,
-                check=lambda target: check_target(target, config),
+                check=lambda target: check_here(target, config),
                 check_all=lambda targets, complain: check_programs(targets, config, complain),
             )
             sink = stack.enter_context(open_sink(out, screen))
@@ -232,4 +231,7 @@ def _report_json(
         "store": None if kept is None else str(kept),
         "error": outcome.error,
     }
-    click.echo(json.dumps(summary), err=out is None)
+    if out is None:
+        screen.summary(summary)
+    else:
+        write_out(json.dumps(summary) + "\n")

@@ -5,7 +5,15 @@ from typing import Any
 
 import click
 
-from .flags import fetch_flags, given_options, input_flags, one_file, option_flags, output_flags
+from .flags import (
+    complete_file,
+    fetch_flags,
+    given_options,
+    input_flags,
+    one_file,
+    option_flags,
+    output_flags,
+)
 
 _HELP = """Fetch URLs and write one line of JSON for each, in the order of the input.
 
@@ -46,8 +54,8 @@ Exit codes:
 @input_flags
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
     metavar="FILE",
+    shell_complete=complete_file,
     help="Write lines to FILE, keep progress beside it.",
 )
 @click.option(
@@ -66,7 +74,7 @@ Exit codes:
 def command(  # one parameter for each flag
     urls: tuple[str, ...],
     files: tuple[str, ...],
-    out: Path | None,
+    out: str | None,
     parallel: int,
     fresh: bool,
     allow: tuple[str, ...],
@@ -79,10 +87,13 @@ def command(  # one parameter for each flag
     """Hand the flags on."""
     from .run_command import run_command
 
+    if out == "":
+        # As a path it would be this folder.
+        raise click.UsageError("--out is empty; name a file, or leave it out.")
     return run_command(
         urls,
         file=one_file(files, "run"),
-        out=out,
+        out=None if out is None else Path(out),
         parallel=parallel,
         fresh=fresh,
         options=given_options(options),

@@ -7,6 +7,7 @@ million lines takes disk and not memory. It fetches nothing. Next: `spread`, whi
 import json
 import math
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
@@ -22,12 +23,14 @@ _DEPTH_LIMIT: Final = 100
 _SPOOL_IN_MEMORY: Final = 4 * 2**20
 _OPTION_NAMES: Final = frozenset(item.name for item in fields(Options))
 _BOM: Final = b"\xef\xbb\xbf"
+_SCHEME: Final = re.compile("[A-Za-z][A-Za-z0-9+.-]*:")
+# In the path alone: in a query a list of URLs is nothing unusual.
+_TWO_URLS: Final = re.compile("[^?#]*,https?://", re.IGNORECASE)
 
 Check = Callable[[Target], object]
 """Raises `FetchError` for a target that can't be fetched as it is."""
 Complain = Callable[[str, int, str], object]
 """Told of each bad input: "argument" or "line", its number from 1, and what is wrong with it."""
-
 
 # The types of a line's options, by name; those that are not here are texts.
 _WANTED: Final = {"context": "true, false or null", "recover": "true or false"}
@@ -35,7 +38,7 @@ _LONGEST_NAME: Final = 40
 
 
 class BadLine(Exception):
-    """An input that is no target. `reason` says why and never quotes it."""
+    """An input that is no target. `reason` says why and never quotes a URL."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -67,6 +70,7 @@ class Targets:
         self._spool: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=_SPOOL_IN_MEMORY)  # noqa: SIM115
         self.count = 0
         self.has_programs = False
+        self.doubtful: list[str] = []  # places of the first few that may be two in one
 
     def __enter__(self) -> "Targets":
         return self
@@ -79,6 +83,8 @@ class Targets:
 
     def add(self, target: Target, line: int | None, extra: Mapping[str, Any] | None) -> None:
         """Append one target. Raises `OSError` when the spool can't be written."""
+        if _TWO_URLS.match(target.url) and len(self.doubtful) < 10:
+            self.doubtful.append(place_of(Item(self.count, target, line)))
         options = target.options
         self.has_programs = self.has_programs or bool(options.jq)
         given = (
@@ -116,7 +122,7 @@ def read_targets(
     options = Options(**defaults) if defaults else NO_OPTIONS
     for number, url in enumerate(urls, 1):
         try:
-            targets.add(_target(argument_text(url), options, check), None, None)
+            targets.add(_target(_no_file(argument_text(url)), options, check), None, None)
         except BadLine as error:
             complain("argument", number, error.reason)
             bad += 1
@@ -130,6 +136,13 @@ def read_targets(
         if parsed is not None:
             targets.add(parsed[0], number, parsed[1])
     return bad
+
+
+def _no_file(url: str) -> str:
+    """Return an argument. Raises `BadLine` for one that is no URL, and a file that may well hold some."""
+    if not _SCHEME.match(url) and os.path.isfile(url):  # noqa: PTH113  # Path refuses a NUL
+        raise BadLine(f"this is no URL but a file; did you mean -f {url}?")
+    return url
 
 
 def argument_text(argument: str) -> str:
@@ -149,11 +162,13 @@ def parse_line(
     """
     if raw is None:
         raise BadLine(f"the line is longer than {_LINE_LIMIT:,} bytes")
+    if _is_comment(raw):
+        return None
     try:
         text = raw.decode().strip(" \t\r\n")
     except UnicodeDecodeError:
         raise BadLine("the line is no UTF-8; save the file as UTF-8") from None
-    if not text or text.startswith("#"):
+    if not text:
         return None
     if text[0] in '["':
         raise BadLine("a line is a URL or a JSON object")
@@ -173,6 +188,11 @@ def parse_line(
     merged = {**defaults, **own}
     options = Options(**merged) if merged else NO_OPTIONS
     return _target(url, options, check), entry or None
+
+
+def _is_comment(raw: bytes) -> bool:
+    # Of the bytes: whatever else a comment holds, it is skipped.
+    return raw.lstrip(b" \t\r\n").startswith(b"#")
 
 
 def _check_own(own: Mapping[str, Any]) -> None:
@@ -218,9 +238,10 @@ def _lines(file: IO[bytes]) -> Iterator[tuple[int, bytes | None]]:
         if len(raw) <= _LINE_LIMIT:
             yield number, raw
             continue
+        comment = _is_comment(raw)
         while raw and not raw.endswith(b"\n"):
             raw = file.readline(_LINE_LIMIT)
-        yield number, None
+        yield number, b"#" if comment else None
 
 
 def _parse_json(text: str) -> dict[str, Any]:

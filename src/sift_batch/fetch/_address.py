@@ -31,6 +31,7 @@ _BAD: Final = re.compile(
     '[\x00-\x20\x7f-\xa0"<>\\\\^`{|}\xad\u061c\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f'
     "\u3000\ufeff\ud800-\udfff]"
 )
+_SPACE: Final = re.compile(r"[\s\u180e]")
 _PORT: Final = re.compile(r"[1-9][0-9]{0,4}")
 _LABEL: Final = r"[a-z0-9_][a-z0-9_-]{0,62}"
 _NAME: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
@@ -73,6 +74,11 @@ def parse(url: str) -> Address:
     if len(url) > LIMIT:
         raise _too_long()
     if _BAD.search(url):
+        if _SPACE.search(url):
+            # Most often two URLs on one line, or a copied one that was broken.
+            raise refused(
+                "bad_character", "there is a space in the URL; give one URL on each line, or write it as %20"
+            )
         raise refused(
             "bad_character", "the URL holds a character that no URL may have, or that can't be seen"
         )

@@ -22,6 +22,7 @@ from ._busy import LONGEST_HOLD
 from ._config import FetchConfig
 from ._deadline import Deadline
 from ._errors import FetchError
+from ._extra import require_extra, without_extra
 from ._guard import Guard
 from ._hops import Trip
 from ._jobs import Jobs
@@ -46,9 +47,9 @@ def open_fetcher(
     It stands behind the gate by itself; don't wrap it again. When the block is left, calls under way end
     with `trio.ClosedResourceError`, as later ones do, and the worker processes are gone.
 
-    Raises on entering: `ImportError` when the extra `fetch` is not installed, `TypeError` for what is no
-    `FetchConfig` or no `Gate`, `ValueError` for a `ca_file` that can't be loaded and an `archive` that
-    may not be called, `RuntimeError` outside a Trio run (under asyncio, say).
+    Raises on entering: `ImportError` when a part of the extra `fetch` is not installed, `TypeError` for
+    what is no `FetchConfig` or no `Gate`, `ValueError` for a `ca_file` that can't be loaded and an
+    `archive` that may not be called, `RuntimeError` outside a Trio run (under asyncio, say).
     """
     return Protected(_opened(config, gate))
 
@@ -59,13 +60,9 @@ async def _opened(config: FetchConfig, gate: Gate | None) -> AsyncGenerator["Fet
     _check("config", config, FetchConfig)
     if gate is not None:
         _check("gate", gate, Gate)
-    try:
-        from ._client import Client
+    require_extra()
+    from ._client import Client
 
-        if config.robots:
-            import protego  # noqa: F401  # here, so that a missing extra shows before the first target
-    except ImportError as error:
-        raise _without_extra() from error
     if config.ca_file is not None:
         # Now, and not at the first https page, whose caller could do nothing about it.
         await trio.to_thread.run_sync(check_authorities, config.ca_file, thread_name="sift-batch tls")
@@ -101,7 +98,7 @@ def check_target(target: Target, config: FetchConfig = _DEFAULTS) -> None:
         check_options(target.options)
         return
     except ImportError as error:
-        raise _without_extra() from error
+        raise without_extra() from error
     except FetchError as error:
         refusal = alone(error)
     raise refusal
@@ -209,10 +206,6 @@ class Fetcher:
 def _check(name: str, value: object, kind: type) -> None:
     if not isinstance(value, kind):
         raise TypeError(f"{name} must be a {kind.__name__}, not {type(value).__name__}")
-
-
-def _without_extra() -> ImportError:
-    return ImportError("fetching needs the extra `fetch`: pip install 'sift-batch[fetch]'")
 
 
 def _enough() -> FetchError:
