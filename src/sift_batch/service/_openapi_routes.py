@@ -129,8 +129,9 @@ _RESULTS: Final = Operation(
     "finished, and there is always a `next_cursor`; null means settled and complete. Once settled, a"
     " target that was never fetched is there too, as `pending` with `not_fetched`: every target "
     "comes exactly once. With `Accept: application/jsonl` or `application/x-ndjson` each target is a"
-    " line: those that are finished now, or with `follow=1` all until the job has settled. Lines "
-    "take `status` and `follow` only; `follow` is for lines only.",
+    " line: those that are finished now, or with `follow=1` all until the job has settled, with "
+    "a space every 15 seconds while none comes. Lines take `status` and `follow` only; `follow` is for "
+    "lines only.",
     parameters=(TARGET_STATUS, TARGET_COUNT, CURSOR, PAGE_CHARS, FOLLOW),
     answers=(
         Answer(
