@@ -24,6 +24,7 @@ from sift_batch.mcp._fit import (
     shortened,
     text_of,
 )
+from sift_batch.service import _json_body
 
 URLS = [f"https://{n}.example/" for n in range(32)]
 
@@ -170,8 +171,12 @@ async def test_a_job_of_thirty_two_is_read_once_and_whole(autojump_clock: Any) -
         assert len(await all_results(agent, job_id, limit=3)) == 32
 
 
-async def test_long_addresses_do_not_make_a_list_too_long(autojump_clock: Any) -> None:
+async def test_long_addresses_do_not_make_a_list_too_long(
+    autojump_clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """32 targets with addresses of 8,000 characters are listed on pages that fit, each exactly once."""
+    # A large body is looked through in a thread, for which the mock clock does not wait.
+    monkeypatch.setattr(_json_body, "_LARGE", 2**20)
     urls = [url + "x" * 8_000 for url in URLS]
     async with an_agent(Fetch(fail=urls[:3])) as agent:
         job_id = await agent.settled(*urls)
