@@ -169,6 +169,7 @@ def service(folder: str, workers: int = 2, *, watched: bool = False) -> Any:
                 "service.callers": str(Path(folder) / "callers.toml"),
                 "service.port": 0,
                 "service.connections": STREAMS * 8 // 7 + 100,  # one caller may hold seven eighths of them
+                "service.backlog": STREAMS,  # all at once; the floor has the longest queue that there is
                 "service.idle_seconds": 60,
                 "service.grace_seconds": 1,
                 "engine.jobs_total": 10**6,
