@@ -49,7 +49,7 @@ async def test_failures_are_told_with_code_and_hint(chromium: Chromium) -> None:
         job_id = await api.settled(A, B)
         await page.run(f"location.hash = '#/{job_id}'")
         await page.see("0 done, 2 failed", "the site has no such page", "check the URL", "page_not_found")
-        await page.see("<b>no</b>", "2 failed, none of them retryable: a rerun won't help.", "Run again")
+        await page.see("<b>no</b>", "What failed is not retryable: a rerun won't help.", "Run again")
         await look_at(page, "failed")
 
 

@@ -60,7 +60,8 @@ async def read_batch_order(body: Any, *, limit: int, fetcher: Fetcher) -> BatchO
     if not isinstance(listed, list):
         reading.bad("/targets", "type", "must be a list")
     elif not listed and isinstance(body, dict):
-        raise Problem("no_targets", more={"limit": limit, "given": 0})
+        # With what is wrong by now: targets under another name are none.
+        raise Problem("no_targets", errors=reading.errors(), more={"limit": limit, "given": 0})
     elif len(listed) > limit:
         raise Problem(
             "too_many_targets",
@@ -232,10 +233,14 @@ class _Reading:
         if found is not None:
             raise found.with_traceback(None)
 
+    def errors(self) -> list[BadItem]:
+        """Return what is wrong by now, as far as it is told."""
+        return self._errors[:_LISTED]
+
     def check(self) -> None:
         """Raise `Problem` with all that is wrong."""
         if self._errors:
-            raise Problem("bad_request", errors=self._errors[:_LISTED])
+            raise Problem("bad_request", errors=self.errors())
 
 
 def _said(error: TargetError) -> str:

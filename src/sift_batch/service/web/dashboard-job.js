@@ -92,7 +92,7 @@ function drawHead(job) {
   );
   head.why.className = job.waiting ? "why" : "";
   head.why.replaceChildren(
-    ...(job.waiting ? [`${WAITING[job.waiting.reason]}, since `, time(job.waiting.since)] : [sentence(job.hint)]),
+    ...(job.waiting ? [`${WAITING[job.waiting.reason]}, since `, time(job.waiting.since)] : [sentence(inVain(job) ? VAIN : job.hint)]),
   );
   setBar(head.bar, job);
   head.facts.replaceChildren(
@@ -115,7 +115,9 @@ function drawHead(job) {
   if (focused?.hidden) $("job-title").focus();
 }
 
-// The service offers to run again whatever failed; that it would fail once more shows in its targets.
+// A list of jobs leaves open whether to run one again helps; its targets tell.
+const VAIN = "What failed is not retryable: a rerun won't help";
+
 function inVain({ settled, targets: { failed, pending } }) {
   const known = [...open.targets.values()].filter(({ status }) => status === "failed");
   return settled && failed > 0 && !pending && known.length === failed && !known.some(({ retryable }) => retryable);
