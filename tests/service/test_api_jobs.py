@@ -136,7 +136,9 @@ async def test_too_few_and_too_many_targets() -> None:
         assert (problem["limit"], problem["given"]) == (2, 3)
         (await api.ann.post("/v1/batch", {})).problem(422, "no_targets")
         misspelt = (await api.ann.post("/v1/batch", {"urls": [A]})).problem(422, "no_targets")
-        assert [(item["pointer"], item["code"]) for item in misspelt["errors"]] == [("/urls", "unknown_field")]
+        assert [(item["pointer"], item["code"]) for item in misspelt["errors"]] == [
+            ("/urls", "unknown_field")
+        ]
         (await api.ann.post("/v1/batch", [])).problem(422, "bad_request")
 
 
