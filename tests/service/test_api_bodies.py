@@ -3,16 +3,16 @@
 import json
 import threading
 import time
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 
 import pytest
 import trio
-from api_rig import Fetch, read_reply, serving, until
+from api_rig import Client, Fetch, read_reply, serving, until
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sift_batch.fetch._errors import CODES
-from sift_batch.service import _json_body
+from sift_batch.service import _request
 from sift_batch.service._codes import KINDS, TARGET_CODES
 from sift_batch.service._json_body import check_media_type, parse_json
 from sift_batch.service._problems import BadItem, Problem, problem, server_answer
@@ -236,31 +236,64 @@ async def test_a_bad_body_where_none_belongs_is_the_clients_fault() -> None:
         assert (api.errors, api.server.events["app_failed"]) == ([], 0)
 
 
-async def test_a_large_body_is_looked_through_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While one caller's large bodies are looked through, one at a time, others have their answers."""
-    running, most, release = [0], [0], threading.Event()
+async def test_large_bodies_are_looked_through_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One at a time and one of each caller's in line: others have their answers, large ones too."""
+    seen: list[str] = []
+    release = threading.Event()
 
     def slow(raw: bytes) -> object:
-        if len(raw) < 2**15:
-            return parse_json(raw)
-        running[0] += 1
-        most[0] = max(most[0], running[0])
-        release.wait(30)
-        running[0] -= 1
+        if len(raw) > 2**15:
+            seen.append(raw[:40].decode())
+            release.wait(30)
         return parse_json(raw)
 
-    monkeypatch.setattr(_json_body, "parse_json", slow)
-    body = json.dumps({"targets": ["x" * 40_000]}).encode()
+    monkeypatch.setattr(_request, "parse_json", slow)
     async with serving(Fetch()) as api, trio.open_nursery() as tasks:
 
-        async def large() -> None:
-            (await api.ann.post("/v1/batch", body)).problem(422, "bad_request")
+        async def large(client: Client, name: str) -> None:
+            body = {name: 1, "targets": ["x" * 40_000]}
+            (await client.post("/v1/batch", body)).problem(422, "bad_request")
 
-        for _ in range(3):
-            tasks.start_soon(large)
-        await until(lambda: running[0])
+        opened = api.app._shared.open
+        for number in range(4):
+            tasks.start_soon(large, api.ann, f"ann{number}")
+        await until(lambda: seen and opened._counts == {"ann": 4})
+        tasks.start_soon(large, api.bob, "bob")
+        await until(lambda: opened._counts == {"ann": 4, "bob": 1})
         try:
-            (await api.bob.post("/v1/batch", {"targets": 5})).problem(422, "bad_request")
+            (await api.eve.post("/v1/batch", {"targets": 5})).problem(422, "bad_request")
+            await until(lambda: api.app._shared.body_threads.statistics().tasks_waiting == 1)
+            assert len(seen) == 1
         finally:
             release.set()
-    assert most == [1]
+    assert "bob" in seen[1]
+    assert len(seen) == 5
+    assert len(api.app._shared.bodies) == 0
+
+
+async def test_a_large_body_whose_client_left_is_not_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who leaves, and whom a stop ends, gives its place in line to the next one."""
+    seen: list[int] = []
+    release = threading.Event()
+
+    def slow(raw: bytes) -> object:
+        seen.append(len(raw))
+        release.wait(30)
+        return parse_json(raw)
+
+    monkeypatch.setattr(_request, "parse_json", slow)
+    body = b'{"targets": ["' + b"x" * 40_000 + b'"]}'
+    async with serving(Fetch()) as api:
+        head = {"Content-Type": "application/json", "Content-Length": str(len(body))}
+        try:
+            async with AsyncExitStack() as clients:
+                for _ in range(3):
+                    stream = await clients.enter_async_context(
+                        await trio.open_tcp_stream("127.0.0.1", api.server.port)
+                    )
+                    await stream.send_all(api.ann.head("POST", "/v1/batch", b"", head) + body)
+                await until(lambda: seen and api.app._shared.open._counts == {"ann": 3})
+            await until(lambda: not api.app._shared.open._counts)
+            assert len(seen) == 1
+        finally:
+            release.set()

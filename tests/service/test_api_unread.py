@@ -240,3 +240,29 @@ async def test_a_job_says_whether_a_rerun_helps(retryable: list[bool], hint: str
         assert view["next"]["path"] == f"/v1/batch/{job_id}/rerun"
         (listed,) = (await api.ann.get("/v1/batch")).json["items"]
         assert "a rerun helps if" in listed["hint"]
+
+
+async def test_followed_lines_of_a_job_that_went_are_not_whole() -> None:
+    """A job that is deleted between the head and the first look at it gives a stream that is cut."""
+    async with open_store(":memory:") as made:
+        store = FaultyStore(made)
+        async with serving(store=store) as api:
+            job_id = await api.settled(A)
+            watch = api.runner.watch
+
+            def deleted_first(*args: object, **options: object) -> object:
+                made_watch = watch(*args, **options)
+
+                @asynccontextmanager
+                async def gone() -> AsyncIterator[object]:
+                    await api.runner.delete(job_id)
+                    async with made_watch as statuses:
+                        yield statuses
+
+                return gone()
+
+            api.runner.watch = deleted_first  # type: ignore[method-assign]
+            with trio.fail_after(30):
+                async with api.ann.stream(f"/v1/batch/{job_id}/results?follow=1", Accept=LINES) as lines:
+                    assert await lines.block(b"\n") is None
+                    assert lines.whole is False

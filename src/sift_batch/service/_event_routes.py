@@ -87,7 +87,9 @@ class _Events:
         async def make() -> bytes:
             return await _text(request, found, news, first=first)
 
-        await self._stream.put(await self._bulletin.text((found.job.version, first, *news), make))
+        text = await self._bulletin.text((found.job.version, first, *news), make)
+        request.check_allowed()
+        await self._stream.put(text)
         self._first = False
         self._told.update(news)
         await request.shared.leases.touch(request.caller, self._job_id)

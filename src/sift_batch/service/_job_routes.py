@@ -4,11 +4,8 @@ Each asks the engine for one step and shows what it said. Reading is `_reading_r
 `_result_routes`' business.
 """
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from typing import Final
-
-import trio
 
 from sift_batch import (
     CallerBusyError,
@@ -92,7 +89,8 @@ async def rerun(request: Request) -> Response:
     """`POST /v1/batch/{id}/rerun`: a new job, or the one that is there already."""
     request.query().check()
     (job_id,) = request.args
-    async with _alone(request, job_id):
+    # Of two at once the second one joins what the first began.
+    async with request.shared.reruns.alone((request.caller.name, job_id)):
         found = await request.status(job_id)
         job = found.job
         if not job.settled:
@@ -208,17 +206,3 @@ async def _live_rerun(request: Request, job_id: str) -> JobStatus | None:
             if job.rerun_of == job_id:
                 return await request.runner.status(job.id, results=False, caller=request.caller)
     return None
-
-
-@asynccontextmanager
-async def _alone(request: Request, job_id: str) -> AsyncIterator[None]:
-    """Let no two requests run the same job again at once: the second one joins what the first began."""
-    # The engine's owner is this process alone, so a lock in memory is enough. It goes with its last user.
-    locks, key = request.shared.reruns, (request.caller.name, job_id)
-    lock = locks.setdefault(key, trio.Lock())
-    try:
-        async with lock:
-            yield
-    finally:
-        if not lock.locked():
-            locks.pop(key, None)

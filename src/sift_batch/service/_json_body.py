@@ -9,8 +9,6 @@ import math
 import re
 from typing import Any, Final, Never
 
-import trio
-
 from ._asgi import Receive
 from ._problems import Problem, problem_of_status
 from ._refusal import BodyRefused, ClientGone
@@ -26,22 +24,19 @@ _STRUCTURE: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 _HARMFUL: Final = re.compile("[\0\ud800-\udfff]")
 
 
-async def read_json(
-    headers: list[tuple[bytes, bytes]], receive: Receive, *, large: trio.CapacityLimiter
-) -> Any:
-    """Return the JSON value of a request's body.
-
-    A large one takes half a second to look through: that is done in a thread, as many at a time as `large`
-    says, so that one caller's bodies hold up nobody else.
+async def read_body(headers: list[tuple[bytes, bytes]], receive: Receive) -> bytes:
+    """Return a request's body, which must be announced as JSON.
 
     Raises `Problem`: `media_type` for what is not announced as plain JSON in UTF-8, `bad_json`,
     `body_too_large`; `ClientGone` when the client left before the end.
     """
     check_media_type(headers)
-    raw = await _read(receive)
-    if len(raw) <= _LARGE:
-        return parse_json(raw)
-    return await trio.to_thread.run_sync(parse_json, raw, limiter=large)
+    return await _read(receive)
+
+
+def is_large(raw: bytes) -> bool:
+    """Whether a body is to be looked through in a thread: the largest ones take half a second."""
+    return len(raw) > _LARGE
 
 
 def check_media_type(headers: list[tuple[bytes, bytes]]) -> None:

@@ -114,19 +114,20 @@ class _Lines:
 
     async def follow(self) -> bool:
         """Send targets as they come until the job has settled; False if that was cut short."""
-        request = self._request
+        request, settled = self._request, False
         try:
             async with request.runner.watch(self._job_id, caller=request.caller) as statuses:
-                while True:
+                while not settled:
                     found = await next_status(request.open, statuses, seconds=_STILL_HERE)
                     if found is End.TIME:
                         await self._stream.put(b" ")  # JSON may have space before it: no line of its own
-                    elif not isinstance(found, JobStatus):
-                        return found is None
-                    elif not await self.send_ready(found.targets):
-                        return False
+                    elif not isinstance(found, JobStatus) or not await self.send_ready(found.targets):
+                        return False  # it must end, or the job is not there any more
+                    else:
+                        settled = found.job.settled
         except (LookupError, trio.ClosedResourceError):
             return False
+        return True
 
 
 def chunk_end(targets: Sequence[TargetStatus], start: int) -> int:

@@ -15,9 +15,10 @@ from ._asgi import Scope, Send
 from ._bulletins import Bulletins
 from ._cursors import Cursors
 from ._deleted import Deleted
-from ._json_body import read_json
+from ._json_body import is_large, parse_json, read_body
 from ._leases import Leases
 from ._limits import ServerLimits
+from ._locks import Locks
 from ._problems import Problem
 from ._query import Query
 from ._response import Response, json_response
@@ -47,10 +48,12 @@ class Resources:
     open: OpenRequests
     deleted: Deleted = field(default_factory=Deleted)
     bulletins: Bulletins = field(default_factory=Bulletins)
-    large_bodies: trio.CapacityLimiter = field(default_factory=lambda: trio.CapacityLimiter(1))
+    bodies: Locks = field(default_factory=Locks)
+    """Whose large body is looked through, or is the next one of that caller's."""
+    body_threads: trio.CapacityLimiter = field(default_factory=lambda: trio.CapacityLimiter(1))
     """One at a time: each more would take a turn from the loop."""
-    reruns: dict[tuple[str, str], trio.Lock] = field(default_factory=dict)
-    """A lock for each job that is being run again now: see `_job_routes`."""
+    reruns: Locks = field(default_factory=Locks)
+    """Which jobs are being run again now: see `_job_routes`."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -80,8 +83,21 @@ class Request:
         return Query(self.scope["query_string"], known)
 
     async def json(self) -> Any:
-        """The body's JSON value."""
-        return await read_json(self.scope["headers"], self.open.receive, large=self.shared.large_bodies)
+        """The body's JSON value. Raises `Problem`, and `ClientGone` when the client leaves."""
+        raw = await read_body(self.scope["headers"], self.open.receive)
+        if not is_large(raw):
+            return parse_json(raw)
+        found = await self.open.wait(lambda: self._looked_through(raw))
+        if isinstance(found, End):
+            raise ended(found)
+        return found
+
+    async def _looked_through(self, raw: bytes) -> Any:
+        # Each caller has one in line, so that its others hold up nobody else's.
+        async with self.shared.bodies.alone(self.caller.name):
+            return await trio.to_thread.run_sync(
+                parse_json, raw, limiter=self.shared.body_threads, abandon_on_cancel=True
+            )
 
     async def reserve(self, nbytes: int, *, seconds: float = ROOM_PATIENCE) -> None:
         """Hold room for results until the answer is out. Raises `Problem` if there is none for too long."""
