@@ -27,8 +27,8 @@ _HARMFUL: Final = re.compile("[\0\ud800-\udfff]")
 async def read_body(headers: list[tuple[bytes, bytes]], receive: Receive) -> bytes:
     """Return a request's body, which must be announced as JSON.
 
-    Raises `Problem`: `media_type` for what is not announced as plain JSON in UTF-8, `bad_json`,
-    `body_too_large`; `ClientGone` when the client left before the end.
+    Raises `Problem`: `media_type` for what is not announced as plain JSON in UTF-8, `body_too_large`;
+    `ClientGone` when the client left before the end.
     """
     check_media_type(headers)
     return await _read(receive)
