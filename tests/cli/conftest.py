@@ -12,6 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from remote_rig import Live, ran
+
+import sift_batch.cli.remote as remote
 
 # The sites of these tests are on this machine, on whatever port was free.
 LOOPBACK = ("--allow", "127.0.0.0/8", "--allow", "::1/128", "--ports", "any")
@@ -163,3 +166,27 @@ def lines_of(path: Path) -> list[dict]:
 def read():
     """Read the views in an output file."""
     return lines_of
+
+
+@pytest.fixture
+def in_this_process(monkeypatch):
+    """Commands may run here: they leave this process's logging alone, and know of no service."""
+    monkeypatch.setattr(remote, "seal_process", lambda: None)
+    for name in ("SIFT_BATCH_SERVER", "SIFT_BATCH_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def live(tmp_path):
+    """A service of its own."""
+    live = Live(tmp_path / "data")
+    live.start()
+    yield live
+    live.release()
+    live.stop()
+
+
+@pytest.fixture
+def sift(live, capfd):
+    """Run a command against the service."""
+    return lambda name, *args: ran(capfd, name, *live.flags, *args)

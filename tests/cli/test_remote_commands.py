@@ -6,10 +6,9 @@ import threading
 import pytest
 from remote_rig import Live, ran
 
-import sift_batch.cli.remote as remote
 from sift_batch import TargetError
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.usefixtures("in_this_process")]
 
 UNKNOWN = "sift-batch: no such job; `sift-batch list` shows your jobs\n"
 
@@ -21,19 +20,6 @@ def live(tmp_path_factory):
     live.start()
     yield live
     live.stop()
-
-
-@pytest.fixture(autouse=True)
-def _alone(monkeypatch):
-    monkeypatch.setattr(remote, "seal_process", lambda: None)
-    for name in ("SIFT_BATCH_SERVER", "SIFT_BATCH_KEY"):
-        monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture
-def sift(live, capfd):
-    """Run a command against the service."""
-    return lambda name, *args: ran(capfd, name, *live.flags, *args)
 
 
 @pytest.fixture

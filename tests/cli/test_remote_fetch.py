@@ -5,10 +5,9 @@ import json
 import pytest
 from remote_rig import Live, ran
 
-import sift_batch.cli.remote as remote
 from sift_batch import Result, RetryLater, TargetError
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.usefixtures("in_this_process")]
 
 LOOPBACK = ("--allow", "127.0.0.0/8", "--ports", "any")
 
@@ -20,13 +19,6 @@ def live(tmp_path_factory):
     live.start()
     yield live
     live.stop()
-
-
-@pytest.fixture(autouse=True)
-def _alone(monkeypatch):
-    monkeypatch.setattr(remote, "seal_process", lambda: None)
-    for name in ("SIFT_BATCH_SERVER", "SIFT_BATCH_KEY"):
-        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture

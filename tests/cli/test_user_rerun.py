@@ -4,35 +4,10 @@ import re
 import threading
 
 import pytest
-from remote_rig import Live, ran
 
-import sift_batch.cli.remote as remote
 import sift_batch.cli.rerun_command as rerun_command
 
-pytestmark = pytest.mark.real
-
-
-@pytest.fixture
-def live(tmp_path):
-    """A service of its own."""
-    live = Live(tmp_path / "data")
-    live.start()
-    yield live
-    live.release()
-    live.stop()
-
-
-@pytest.fixture(autouse=True)
-def _alone(monkeypatch):
-    monkeypatch.setattr(remote, "seal_process", lambda: None)
-    for name in ("SIFT_BATCH_SERVER", "SIFT_BATCH_KEY"):
-        monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture
-def sift(live, capfd):
-    """Run a command against the service."""
-    return lambda name, *args: ran(capfd, name, *live.flags, *args)
+pytestmark = [pytest.mark.real, pytest.mark.usefixtures("in_this_process")]
 
 
 @pytest.fixture

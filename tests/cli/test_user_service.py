@@ -5,39 +5,15 @@ import re
 
 import click
 import pytest
-from remote_rig import Live, ran
+from remote_rig import ran
 from test_remote_hostile import JOB, Server, answer
 
-import sift_batch.cli.remote as remote
 from sift_batch.cli.commands import COMMANDS, cli
 from sift_batch.fetch import FetchError
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.usefixtures("in_this_process")]
 
 A, B = "http://a.example/1", "http://b.example/2"
-
-
-@pytest.fixture
-def live(tmp_path):
-    """A service of its own."""
-    live = Live(tmp_path / "data")
-    live.start()
-    yield live
-    live.release()
-    live.stop()
-
-
-@pytest.fixture(autouse=True)
-def _alone(monkeypatch):
-    monkeypatch.setattr(remote, "seal_process", lambda: None)
-    for name in ("SIFT_BATCH_SERVER", "SIFT_BATCH_KEY"):
-        monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture
-def sift(live, capfd):
-    """Run a command against the service."""
-    return lambda name, *args: ran(capfd, name, *live.flags, *args)
 
 
 @pytest.mark.parametrize("code", ["page_not_found", "busy"])

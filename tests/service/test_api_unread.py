@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 import trio
-from api_rig import Client, Fetch, holding, read_reply, serving, until
+from api_rig import Api, Client, Fetch, Incoming, holding, read_reply, serving, until
 
 from sift_batch import Config, Result, TargetError, open_store
 from sift_batch.service import _lines, _pages, _submissions
@@ -45,45 +45,46 @@ async def unread(
         yield stream
 
 
-async def test_followed_lines_begin_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who follows lines has the head of the answer before there is any line."""
-    monkeypatch.setattr(_lines, "_STILL_HERE", 1_000)
+@asynccontextmanager
+async def followed() -> AsyncIterator[tuple[Api, Incoming]]:
+    """Follow the lines of a job whose fetch hangs; what is said in the block comes within half a minute."""
     async with serving(Fetch(hang=[A])) as api:
         job_id = await api.submitted(A)
         with trio.fail_after(30):
             async with api.ann.stream(f"/v1/batch/{job_id}/results?follow=1", Accept=LINES) as lines:
-                assert (await lines.head()).status_code == 200
-                api.fetch.release()
-                assert '"idx":0' in (await lines.block(b"\n") or "")
+                yield api, lines
+
+
+async def test_followed_lines_begin_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who follows lines has the head of the answer before there is any line."""
+    monkeypatch.setattr(_lines, "_STILL_HERE", 1_000)
+    async with followed() as (api, lines):
+        assert (await lines.head()).status_code == 200
+        api.fetch.release()
+        assert '"idx":0' in (await lines.block(b"\n") or "")
 
 
 async def test_followed_lines_that_are_quiet_are_kept_alive(monkeypatch: pytest.MonkeyPatch) -> None:
     """While no line comes there are spaces, and each line is still one JSON value."""
     monkeypatch.setattr(_lines, "_STILL_HERE", 0.02)
-    async with serving(Fetch(hang=[A])) as api:
-        job_id = await api.submitted(A)
-        with trio.fail_after(30):
-            async with api.ann.stream(f"/v1/batch/{job_id}/results?follow=1", Accept=LINES) as lines:
-                for _ in range(3):
-                    assert await lines.block(b" ") == ""
-                api.fetch.release()
-                line = await lines.block(b"\n")
-                assert (line or "").strip().startswith('{"idx":0')
-                assert await lines.block(b"\n") is None
-                assert lines.whole is True
+    async with followed() as (api, lines):
+        for _ in range(3):
+            assert await lines.block(b" ") == ""
+        api.fetch.release()
+        line = await lines.block(b"\n")
+        assert (line or "").strip().startswith('{"idx":0')
+        assert await lines.block(b"\n") is None
+        assert lines.whole is True
 
 
 async def test_lines_that_are_cut_before_the_first_are_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stop before the first line cuts the stream; it is no internal error."""
     monkeypatch.setattr(_lines, "_STILL_HERE", 1_000)
-    async with serving(Fetch(hang=[A])) as api:
-        job_id = await api.submitted(A)
-        with trio.fail_after(30):
-            async with api.ann.stream(f"/v1/batch/{job_id}/results?follow=1", Accept=LINES) as lines:
-                assert (await lines.head()).status_code == 200
-                api.app.stop()
-                assert await lines.block(b"\n") is None
-                assert lines.whole is False
+    async with followed() as (api, lines):
+        assert (await lines.head()).status_code == 200
+        api.app.stop()
+        assert await lines.block(b"\n") is None
+        assert lines.whole is False
         api.fetch.release()
         assert api.errors == []
 
